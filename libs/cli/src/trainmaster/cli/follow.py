@@ -1,0 +1,189 @@
+"""Owns following a job: its events and its output, until it is over or Ctrl-C.
+
+Ctrl-C only detaches: the job goes on, and the last line says how to come back.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from trainmaster.cli import words
+from trainmaster.cli.exits import Exit, TimedOutError
+from trainmaster.cli.merge import Item, Merged
+from trainmaster.cli.output import Format, coloured, say
+from trainmaster.cli.output import write as put
+from trainmaster.client.errors import MissingError
+
+if TYPE_CHECKING:
+    from trainmaster.client.client import Client
+    from trainmaster.client.shapes import JobEvent, LogChunk
+
+FINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
+_APPEAR_SECONDS: Final = 5.0
+_APPEAR_PAUSE_SECONDS: Final = 0.05
+_LAST_OUTPUT_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What to show while a job goes on, and how long to wait; 0 is for ever."""
+
+    events: bool
+    logs: bool
+    seconds: float = 0.0
+
+
+def until_over(client: "Client", job: str, wish: Wish) -> "JobEvent | None":
+    """Follow a job that was just submitted; None when the person detached.
+
+    Raises TimedOutError when it takes longer than wished.
+    """
+    began = time.monotonic()
+    until = began + wish.seconds if wish.seconds else None
+    streams = {"events": lambda: _events_once_known(client, job)}
+    if wish.logs:
+        streams["logs"] = lambda: _logs_once_known(client, job)
+    try:
+        over = _watch(Merged(streams), wish, until)
+    except KeyboardInterrupt:
+        detached(job)
+        return None
+    if over is None:
+        raise TimedOutError(job=job, seconds=wish.seconds)
+    return over
+
+
+def _watch(merged: Merged, wish: Wish, until: float | None) -> "JobEvent | None":
+    printer, over = Printer(), None
+    for told in merged.take(until=until):
+        if not isinstance(told, Item):
+            if told.error is not None and told.stream == "events":
+                raise told.error
+        elif told.stream == "logs":
+            printer.show(told.value)
+        else:
+            if wish.events:
+                show_event(told.value, how=Format.TABLE)
+            if told.value["type"] in FINAL:
+                over = told.value
+                break
+    if over is not None and wish.logs:
+        _finish(merged, printer)
+    return over
+
+
+def _finish(merged: Merged, printer: "Printer") -> None:
+    """Show the output that is still on its way when a job is over."""
+    for told in merged.take(until=time.monotonic() + _LAST_OUTPUT_SECONDS):
+        if isinstance(told, Item) and told.stream == "logs":
+            printer.show(told.value)
+        elif not isinstance(told, Item) and told.stream == "logs":
+            break
+    printer.close()
+
+
+def _events_once_known(client: "Client", job: str) -> Iterator["JobEvent"]:
+    _wait_until_known(client, job)
+    yield from client.follow_events(job)
+
+
+def _logs_once_known(client: "Client", job: str) -> Iterator["LogChunk"]:
+    _wait_until_known(client, job)
+    yield from client.follow_logs(job)
+
+
+def _wait_until_known(client: "Client", job: str) -> None:
+    """A job just submitted may take a moment to be known where it is read."""
+    until = time.monotonic() + _APPEAR_SECONDS
+    while True:
+        try:
+            client.job(job)
+        except MissingError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_APPEAR_PAUSE_SECONDS)
+        else:
+            return
+
+
+def follow_events(client: "Client", reference: str, *, how: Format) -> int:
+    """Show events until the job is over."""
+    job = str(client.job(reference)["id"])
+    try:
+        for event in client.follow_events(job):
+            show_event(event, how=how)
+            if event["type"] in FINAL:
+                break
+    except KeyboardInterrupt:
+        detached(job)
+    return Exit.OK
+
+
+def follow_logs(
+    client: "Client", reference: str, *, attempt: int | None, rank: int | None
+) -> int:
+    """Show output until there is no more."""
+    job = str(client.job(reference)["id"])
+    printer = Printer(named=rank is None)
+    try:
+        for chunk in client.follow_logs(job, attempt=attempt, rank=rank):
+            printer.show(chunk)
+    except KeyboardInterrupt:
+        printer.close()
+        detached(job)
+    else:
+        printer.close()
+    return Exit.OK
+
+
+def detached(job: str) -> None:
+    """Say that only we left."""
+    say(
+        f"\nDetached; job {job} goes on. Come back: tm logs -f {job}. "
+        f"Stop it: tm cancel {job}"
+    )
+
+
+def show_event(event: "JobEvent", *, how: Format) -> None:
+    """Show one event in one line."""
+    if how in {Format.JSON, Format.YAML}:
+        put(json.dumps(event, ensure_ascii=False) + "\n")
+        return
+    if how is Format.NAME:
+        put(f"{event['type']}\n")
+        return
+    attempt = f"#{event['attempt']}" if event.get("attempt") else ""
+    kind = coloured(f"{event['type']:<20}", event["type"])
+    seq = f"{event['seq']:>8}  " if how is Format.WIDE else ""
+    line = f"{seq}{words.clock(event['time'])}  {kind} {attempt:<3} "
+    put(f"{line}{words.line(event, 'summary')}".rstrip(" -") + "\n")
+
+
+@dataclass(slots=True)
+class Printer:
+    """Prints output in whole lines, each with its rank once there are several."""
+
+    named: bool = True
+    _rests: dict[tuple[int, int], str] = field(
+        default_factory=dict[tuple[int, int], str]
+    )
+
+    def show(self, chunk: "LogChunk") -> None:
+        """Print the lines that are whole now, and keep the rest."""
+        key = chunk["attempt"], chunk["rank"]
+        *lines, rest = (self._rests.get(key, "") + chunk["text"]).split("\n")
+        self._rests[key] = rest
+        for line in lines:
+            self._print(chunk["rank"], line)
+
+    def close(self) -> None:
+        """Print what never became a whole line."""
+        for (_, rank), rest in sorted(self._rests.items()):
+            if rest:
+                self._print(rank, rest)
+        self._rests.clear()
+
+    def _print(self, rank: int, line: str) -> None:
+        put(f"[{rank}] {line}\n" if self.named else f"{line}\n")

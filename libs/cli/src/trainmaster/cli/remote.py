@@ -1,0 +1,25 @@
+"""Owns how a command comes to its server."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.client.credentials import find_credentials
+
+if TYPE_CHECKING:
+    from trainmaster.client.client import Client
+
+
+def connect(data_directory: Path | None) -> "Client":
+    """Open the server that is meant. Raises UnreachableError when none is known."""
+    credentials = find_credentials(data_directory)
+    return _client_class()(credentials)
+
+
+def _client_class() -> "type[Client]":
+    # httpx brings a command line of its own, which is more than half of its import and
+    # of most of our commands' time. It copes when that part is not there.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    from trainmaster.client.client import Client
+
+    return Client

@@ -1,0 +1,77 @@
+"""Decides how a number, a time or a list reads in a column. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+NONE: Final = "-"
+_STEPS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+def text(row: Mapping[str, Any], key: str) -> str:
+    """Show a field, a dash when there is nothing."""
+    value = row.get(key)
+    if value is None or value == "" or value == []:
+        return NONE
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def number(row: Mapping[str, Any], key: str, *, digits: int = 4) -> str:
+    """Show a measured number with few digits."""
+    value = row.get(key)
+    if value is None:
+        return NONE
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def line(row: Mapping[str, Any], key: str) -> str:
+    """Show a text in one line."""
+    return " ".join(text(row, key).split())
+
+
+def moment(told: Any) -> datetime | None:
+    """Read a time as the server writes it."""
+    try:
+        return datetime.fromisoformat(str(told)) if told else None
+    except ValueError:
+        return None
+
+
+def age(told: Any, now: datetime | None) -> str:
+    """Show how long ago a time is: 42s, 5m, 3h20m, 2d4h."""
+    at = moment(told)
+    if at is None or now is None:
+        return NONE
+    seconds = max(0, int((now - at).total_seconds()))
+    for index, (unit, size) in enumerate(_STEPS):
+        if seconds >= size:
+            rest = _rest(seconds % size, index) if unit in {"d", "h"} else ""
+            return f"{seconds // size}{unit}{rest}"
+    return "0s"
+
+
+def _rest(seconds: int, index: int) -> str:
+    unit, size = _STEPS[index + 1]
+    return f"{seconds // size}{unit}" if seconds >= size else ""
+
+
+def clock(told: Any) -> str:
+    """Show a time of day here, to the millisecond."""
+    at = moment(told)
+    if at is None:
+        return str(told or NONE)
+    return at.astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def nodes(row: Mapping[str, Any], key: str = "nodes") -> str:
+    """Show nodes, whether they are named, described or only counted."""
+    value = row.get(key)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_node, value)) or NONE
+    return text(row, key)
+
+
+def _node(value: Any) -> str:
+    return str(value.get("node", value)) if isinstance(value, Mapping) else str(value)

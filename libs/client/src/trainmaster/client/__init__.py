@@ -1,0 +1,1 @@
+"""Typed HTTP client: `with Client(find_credentials()) as client: client.jobs()`."""

@@ -1,0 +1,77 @@
+"""What the server answers, field by field, as plain dictionaries."""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Receipt(TypedDict):
+    """A job that is on the log, at `seq`."""
+
+    job: str
+    team: str
+    name: str
+    seq: int
+
+
+class Change(TypedDict):
+    """What became of a request about a job; `seq` is 0 when it was so already."""
+
+    job: str
+    team: str
+    changed: bool
+    seq: int
+    message: str
+
+
+class JobRow(TypedDict):
+    """One job in a list."""
+
+    id: str
+    team: str
+    name: str
+    state: str
+    attempt: NotRequired[int]
+    priority: NotRequired[int]
+    nodes: NotRequired[Any]
+    step: NotRequired[int | None]
+    loss: NotRequired[float | None]
+    reason: NotRequired[str]
+    cause: NotRequired[str]
+    submitted_at: NotRequired[str]
+    since: NotRequired[str]
+
+
+JobDetails = dict[str, Any]
+"""A row's fields and all else that is known of one job."""
+
+
+class JobEvent(TypedDict):
+    """One event of a job's life, with a sentence about it."""
+
+    seq: int
+    time: str
+    type: str
+    attempt: NotRequired[int]
+    summary: NotRequired[str]
+    event: NotRequired[dict[str, Any]]
+
+
+class LogChunk(TypedDict):
+    """A piece of one rank's output; not always a whole line."""
+
+    rank: int
+    attempt: int
+    text: str
+
+
+class NodeRow(TypedDict):
+    """One node of a pool."""
+
+    pool: str
+    node: str
+    state: str
+    address: NotRequired[str]
+    accelerators: NotRequired[int]
+    accelerators_used: NotRequired[int]
+    cpus: NotRequired[int]
+    jobs: NotRequired[list[str]]
+    blocked_by: NotRequired[list[str]]

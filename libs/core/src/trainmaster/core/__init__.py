@@ -1,0 +1,1 @@
+"""The words of Trainmaster: events, job states, subjects, ids, errors."""

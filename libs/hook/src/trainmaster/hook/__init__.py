@@ -1,0 +1,1 @@
+"""Optional reports from training code, standard library only."""

@@ -1,0 +1,1 @@
+"""Plumbing every service shares: the log, the reader, the loop, the database."""

@@ -1,0 +1,199 @@
+"""The connection to NATS: one per service, its rights included.
+
+A publish that the server forbids only shows as a time-out on the wire; here it fails at
+once with the subject, because the server's complaint is matched to who waits.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from trainmaster.core.errors import NotAllowedError, UnreachableError
+
+_CONNECT_SECONDS: Final = 5.0
+_RECONNECT_SECONDS: Final = 0.1
+_PENDING_BYTES: Final = 64 * 2**20
+_VIOLATION: Final = "permissions violation for publish to"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusAddress:
+    """Where NATS is and who we are there."""
+
+    url: str
+    user: str
+    password: str
+
+
+class _Client(Client):
+    """nats-py with a header parser that does not look at every character.
+
+    Reading a dozen headers per event is the most expensive step of reading the log.
+    Should nats-py rename this method, its own slower one is used again.
+    """
+
+    @staticmethod
+    def _parse_header_lines(raw: bytes) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in raw.decode("utf-8", "replace").split("\r\n"):
+            name, colon, value = line.partition(":")
+            if colon:
+                found[name] = value.strip()
+        return found
+
+
+class Bus:
+    """A NATS connection that reports outages and refused publishes."""
+
+    def __init__(self, client: Client, address: BusAddress) -> None:
+        self.client = client
+        self.address = address
+        self._waiting: dict[str, set[asyncio.Future[Msg]]] = {}
+        self._reconnected: list[Callable[[], None]] = []
+        self._disconnected: list[Callable[[], None]] = []
+
+    @property
+    def connected(self) -> bool:
+        """Whether the server can be reached now."""
+        return self.client.is_connected
+
+    def on_reconnect(self, call: Callable[[], None]) -> None:
+        """Be told when the connection is back."""
+        self._reconnected.append(call)
+
+    def on_disconnect(self, call: Callable[[], None]) -> None:
+        """Be told when the connection is gone."""
+        self._disconnected.append(call)
+
+    def forget(self, call: Callable[[], None]) -> None:
+        """Be told no more."""
+        for calls in (self._reconnected, self._disconnected):
+            if call in calls:
+                calls.remove(call)
+
+    async def request(
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        seconds: float,
+        headers: dict[str, str] | None = None,
+    ) -> Msg:
+        """Ask and wait. Raises NotAllowedError or UnreachableError."""
+        task = asyncio.ensure_future(
+            self.client.request(subject, body, timeout=seconds, headers=headers)
+        )
+        waiting = self._waiting.setdefault(subject.lower(), set())
+        waiting.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError as error:
+            current = asyncio.current_task()
+            if task in waiting or (current is not None and current.cancelling()):
+                raise
+            raise NotAllowedError(
+                action=f"publish to {subject} as {self.address.user}",
+                hint="see deploy/services.yaml for who publishes what",
+            ) from error
+        except (nats.errors.TimeoutError, nats.errors.NoRespondersError) as error:
+            raise UnreachableError(
+                what=f"NATS ({subject})",
+                address=self.address.url,
+                hint="is the server up? `tm up` starts one",
+            ) from error
+        except (nats.errors.ConnectionClosedError, nats.errors.Error) as error:
+            raise UnreachableError(
+                what="NATS", address=self.address.url, hint=str(error)
+            ) from error
+        finally:
+            waiting.discard(task)
+            if not waiting:
+                self._waiting.pop(subject.lower(), None)
+
+    async def subscribe(
+        self, subject: str, call: Callable[[Msg], Awaitable[None]] | None = None
+    ) -> Subscription:
+        """Listen to a core subject without a bound on what is pending."""
+        return await self.client.subscribe(  # pyright: ignore[reportUnknownMemberType]
+            subject, cb=call, pending_msgs_limit=-1, pending_bytes_limit=-1
+        )
+
+    async def ask_api(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Call the JetStream API; the answer as it comes, `error` included."""
+        answer = await self.request(
+            f"$JS.API.{subject}", json.dumps(body).encode(), seconds=_CONNECT_SECONDS
+        )
+        decoded: dict[str, Any] = json.loads(answer.data)
+        return decoded
+
+    def refused(self, error: Exception) -> None:
+        """Fail whoever waits for the publish that the server complains about."""
+        text = str(error).lower()
+        if _VIOLATION not in text:
+            return
+        subject = text.rsplit(" ", 1)[-1].strip("'\"")
+        for task in tuple(self._waiting.get(subject, ())):
+            self._waiting[subject].discard(task)
+            task.cancel()
+
+    def back(self) -> None:
+        """Tell everybody that the connection is back."""
+        for call in tuple(self._reconnected):
+            call()
+
+    def gone(self) -> None:
+        """Tell everybody that the connection is gone."""
+        for call in tuple(self._disconnected):
+            call()
+
+    async def close(self) -> None:
+        """Send what is pending, then close."""
+        if not self.client.is_closed:
+            await self.client.close()
+
+
+async def connect(address: BusAddress, *, name: str) -> Bus:
+    """Connect, and reconnect for ever once connected. Raises UnreachableError."""
+    client = _Client()
+    bus = Bus(client, address)
+
+    async def on_error(error: Exception) -> None:
+        bus.refused(error)
+
+    async def on_disconnected() -> None:
+        bus.gone()
+
+    async def on_reconnected() -> None:
+        bus.back()
+
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            await client.connect(
+                address.url,
+                user=address.user,
+                password=address.password,
+                name=name,
+                inbox_prefix=f"_INBOX_{address.user}",
+                error_cb=on_error,
+                disconnected_cb=on_disconnected,
+                reconnected_cb=on_reconnected,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=_RECONNECT_SECONDS,  # pyright: ignore[reportArgumentType] a float works
+                pending_size=_PENDING_BYTES,
+                allow_reconnect=True,
+            )
+    except (OSError, TimeoutError, nats.errors.Error) as error:
+        raise UnreachableError(
+            what="NATS",
+            address=address.url,
+            hint=f"{type(error).__name__}; is it running? `tm up` starts one",
+        ) from error
+    return bus

@@ -1,0 +1,1 @@
+"""Builders, fakes and the simulated log."""

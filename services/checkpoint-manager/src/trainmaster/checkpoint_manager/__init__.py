@@ -1,0 +1,1 @@
+"""Knows which checkpoint is whole."""

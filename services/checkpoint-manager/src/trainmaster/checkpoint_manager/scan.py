@@ -1,0 +1,266 @@
+"""Asks nodes what lies on disk: an effect whose findings are facts for the policy.
+
+One question per job at a time. While a job runs it is asked every few seconds; when
+somebody waits for the answer it is asked at once, and again after growing waits until a
+node answers. What is in the way of the choice is set aside before the finding is told.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from trainmaster.checkpoint_manager.choice import pick
+from trainmaster.checkpoint_manager.notes import is_whole, newly_whole
+from trainmaster.checkpoint_manager.settings import (
+    AGAIN_SECONDS,
+    ASK_SECONDS,
+    BACKOFF_SECONDS,
+    SLOTS,
+    WATCH_SECONDS,
+)
+from trainmaster.checkpoint_manager.state import State
+from trainmaster.checkpoint_manager.wants import (
+    URGENT,
+    Phase,
+    Scanned,
+    Want,
+    is_own,
+    lies_at,
+    wanted,
+)
+from trainmaster.core import subjects
+from trainmaster.core.decision import Changed
+from trainmaster.core.errors import UnreachableError
+from trainmaster.core.ids import JobKey, NodeKey
+from trainmaster.core.messages import (
+    AsideReply,
+    AsideRequest,
+    ScannedCheckpoint,
+    ScanReply,
+    ScanRequest,
+)
+from trainmaster.core.model import Message
+from trainmaster.runtime.clock import pause
+from trainmaster.runtime.service import Env
+from trainmaster.runtime.telemetry import logger
+
+Reply = TypeVar("Reply", ScanReply, AsideReply)
+_Found = tuple[ScannedCheckpoint, ...]
+SCAN_FACT: Final = "scan:"
+
+
+class Scanner:
+    """Looks at the checkpoints of all jobs that want it."""
+
+    def __init__(self, env: Env, *, watch_seconds: float = WATCH_SECONDS) -> None:
+        self._env = env
+        self._watch_seconds = watch_seconds
+        self._log = logger(env.name)
+        self._wants: dict[JobKey, Want] = {}
+        self._followers: dict[JobKey, asyncio.Task[None]] = {}
+        self._restarts: set[JobKey] = set()
+        self._wake = asyncio.Event()
+        self._slots = {each: asyncio.Semaphore(SLOTS[each]) for each in SLOTS}
+        self._told: dict[JobKey, str] = {}
+        self._scans = 0
+
+    def want(self, state: State, changed: set[Changed] | None) -> None:
+        """Note which jobs should be looked at, and why."""
+        for key in _concerned(state, changed, self._wants):
+            self._note(key, wanted(state, key))
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    await self._wake.wait()
+                    self._wake.clear()
+                    self._start(tasks)
+        finally:
+            self._wants.clear()
+            self._followers.clear()
+
+    def _note(self, key: JobKey, want: Want | None) -> None:
+        before = self._wants.get(key)
+        if want is None:
+            self._wants.pop(key, None)
+            self._told.pop(key, None)
+        else:
+            self._wants[key] = want
+        if (before and before.identity) != (want and want.identity):
+            self._restarts.add(key)
+            self._wake.set()
+
+    def _start(self, tasks: asyncio.TaskGroup) -> None:
+        """Give every job whose question changed a new follower."""
+        restarts, self._restarts = self._restarts, set()
+        for key in restarts:
+            follower = self._followers.pop(key, None)
+            if follower is not None:
+                follower.cancel()
+            if key in self._wants:
+                self._followers[key] = tasks.create_task(self._follow(key))
+
+    async def _follow(self, key: JobKey) -> None:
+        """Look at one job again and again while its question stays the same."""
+        urgent = self._wants[key].phase in URGENT
+        failures = 0
+        if not urgent:
+            await pause(self._watch_seconds)
+        while True:
+            async with self._slots[urgent]:
+                want = self._wants.get(key)
+                if want is None:
+                    return
+                scan = await self._look(want)
+            if scan is not None:
+                self._tell(scan)
+            failures = 0 if scan is not None else failures + 1
+            regular = AGAIN_SECONDS if urgent else self._watch_seconds
+            await pause(_rest_seconds(regular, failures))
+
+    async def _look(self, want: Want) -> Scanned | None:
+        """Take the findings of the first node that answers."""
+        for node in want.nodes:
+            scan = await self._look_from(node, want)
+            if scan is not None:
+                return scan
+        self._log.warning(
+            "no_node_answered",
+            job=want.job.id,
+            phase=want.phase,
+            nodes=[node.node for node in want.nodes],
+        )
+        return None
+
+    async def _look_from(self, node: NodeKey, want: Want) -> Scanned | None:
+        scan: Scanned | None = Scanned(
+            key=want.job.key,
+            attempt=want.job.attempt,
+            phase=want.phase,
+            node=node.node,
+        )
+        if _needs_own(want):
+            scan = await self._with_own(node, want, scan)
+        if scan is not None and _needs_origin(want, scan):
+            scan = await self._with_origin(node, want, scan)
+        return None if scan is None else await self._with_moved(node, want, scan)
+
+    async def _with_own(
+        self, node: NodeKey, want: Want, scan: Scanned
+    ) -> Scanned | None:
+        found = await self._scan(node, want, want.job.spec.checkpoint.directory)
+        return None if found is None else replace(scan, own=found)
+
+    async def _with_origin(
+        self, node: NodeKey, want: Want, scan: Scanned
+    ) -> Scanned | None:
+        """Look below the origin, or beside it when it is a checkpoint itself."""
+        origin = want.job.spec.checkpoint.resume_from
+        found = await self._scan(node, want, origin)
+        if found == ():
+            beside = await self._scan(node, want, str(PurePosixPath(origin).parent))
+            found = beside and tuple(c for c in beside if lies_at(c, origin))
+        return None if found is None else replace(scan, origin=found)
+
+    async def _with_moved(
+        self, node: NodeKey, want: Want, scan: Scanned
+    ) -> Scanned | None:
+        """Set aside what is in the way of the choice, if there will be one."""
+        picked = pick(want.job, want.catalogue, scan)
+        if picked is None or not picked.in_the_way:
+            return scan
+        request = AsideRequest(
+            directory=want.job.spec.checkpoint.directory,
+            paths=tuple(c.path for c in picked.in_the_way),
+            user=want.job.spec.user,
+        )
+        reply = await self._ask(node, "aside", request, AsideReply)
+        return None if reply is None else replace(scan, moved=reply.moved)
+
+    async def _scan(self, node: NodeKey, want: Want, directory: str) -> _Found | None:
+        request = ScanRequest(
+            directory=directory,
+            user=want.job.spec.user,
+            known=want.catalogue.known(),
+        )
+        reply = await self._ask(node, "scan", request, ScanReply)
+        return None if reply is None else tuple(map(_proven, reply.checkpoints))
+
+    async def _ask(
+        self, node: NodeKey, question: str, request: Message, kind: type[Reply]
+    ) -> Reply | None:
+        """Ask one node; None when it gives no usable answer, which is logged."""
+        try:
+            answer = await self._env.bus.request(
+                subjects.ask(node, question), request.to_json(), seconds=ASK_SECONDS
+            )
+            reply = kind.from_json(answer.data)
+        except UnreachableError as error:
+            why = str(error)
+        except ValidationError as error:
+            why = f"its answer has {error.error_count()} invalid fields"
+        else:
+            if not reply.error:
+                return reply
+            why = reply.error
+        self._log.info("node_cannot_look", node=node.node, question=question, why=why)
+        return None
+
+    def _tell(self, scan: Scanned) -> None:
+        """State the finding as a fact, unless it is only what is known already."""
+        want = self._wants.get(scan.key)
+        if want is None:
+            return
+        choosing = scan.phase in {Phase.FINAL, Phase.RESUME}
+        if not choosing and not newly_whole(want.catalogue, scan.own):
+            return
+        self._env.facts.drop(self._told.get(scan.key, ""))
+        self._scans += 1
+        name = f"{SCAN_FACT}{scan.key.job}:{scan.attempt}:{self._scans}"
+        self._told[scan.key] = name
+        self._env.facts.put(name, scan)
+
+
+def _concerned(
+    state: State, changed: set[Changed] | None, wants: Iterable[JobKey]
+) -> set[JobKey]:
+    """Name the jobs whose question may be another one now."""
+    if changed is None:
+        return {*state.jobs, *wants}
+    keys = {key for _, key in changed if isinstance(key, JobKey)}
+    if any(isinstance(key, NodeKey) for _, key in changed):
+        keys.update(wants)
+    return keys
+
+
+def _needs_own(want: Want) -> bool:
+    return want.phase is not Phase.RESUME or is_own(want.job)
+
+
+def _needs_origin(want: Want, scan: Scanned) -> bool:
+    """Tell whether the job goes back to where it came from."""
+    if is_own(want.job) or not want.job.spec.checkpoint.resume_from:
+        return False
+    if want.phase is Phase.FINAL:
+        return not any(map(is_whole, scan.own))
+    return want.phase is Phase.RESUME
+
+
+def _proven(checkpoint: ScannedCheckpoint) -> ScannedCheckpoint:
+    """Trust nothing that has no digest."""
+    if checkpoint.problem or checkpoint.digest:
+        return checkpoint
+    return checkpoint.model_copy(update={"problem": "it has no digest"})
+
+
+def _rest_seconds(regular: float, failures: int) -> float:
+    """Wait longer after each round without an answer."""
+    if not failures:
+        return regular
+    return BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1]

@@ -1,0 +1,1 @@
+"""Ends, retries and gives back."""

@@ -1,0 +1,72 @@
+"""Rows of the reaper's state, and its archive of the log."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import asyncpg
+
+from trainmaster.core.envelope import Raw
+from trainmaster.core.ids import JobKey, MemberKey, NodeKey
+from trainmaster.core.values import Proof
+from trainmaster.core.verdict import Evidence
+from trainmaster.reaper.state import MemberExits, NodeSeen, State
+from trainmaster.runtime.tables import Collection, Tables, jobs_of
+
+ARCHIVE_SCHEMA: Final = "reaper_truth"
+_INSERT: Final = """
+insert into reaper_truth.archive (epoch, seq, stored_at, job, subject, id, body)
+select $1, * from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[],
+                         $6::text[], $7::bytea[])
+on conflict (epoch, seq) do nothing
+"""
+
+
+def tables() -> Tables[State]:
+    """Describe the rows."""
+    return Tables(
+        service="reaper",
+        version=1,
+        empty=State,
+        collections=(
+            jobs_of(lambda s: s.jobs),
+            Collection("proof", key=MemberKey, value=Proof, of=_proofs),
+            Collection("exits", key=MemberKey, value=MemberExits, of=_exits),
+            Collection("node", key=NodeKey, value=NodeSeen, of=_nodes),
+            Collection("evidence", key=JobKey, value=Evidence, of=_evidence),
+        ),
+    )
+
+
+def _proofs(state: State) -> dict[MemberKey, Proof]:
+    return state.proofs
+
+
+def _exits(state: State) -> dict[MemberKey, MemberExits]:
+    return state.exits
+
+
+def _nodes(state: State) -> dict[NodeKey, NodeSeen]:
+    return state.nodes
+
+
+def _evidence(state: State) -> dict[JobKey, Evidence]:
+    return state.evidence
+
+
+async def archive(
+    pool: "asyncpg.Pool[asyncpg.Record]",
+    *,
+    epoch: int,
+    entries: Sequence[Raw],
+) -> None:
+    """Keep jobs' logs for good; doing it again changes nothing."""
+    await pool.execute(
+        _INSERT,
+        epoch,
+        [raw.seq for raw in entries],
+        [raw.time for raw in entries],
+        [raw.subject.split(".")[3] for raw in entries],
+        [raw.subject for raw in entries],
+        [raw.id for raw in entries],
+        [raw.body for raw in entries],
+    )

@@ -1,0 +1,1 @@
+"""Takes job files and requests."""
