@@ -5,7 +5,7 @@ may be slow, may crash. After the storm everything is healed and must come to re
 """
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from trainmaster.checkpoint_manager.choice import pick
@@ -45,20 +45,17 @@ NODES, DEVICES = 3, 2
 CRASHES = ("after_fold", "before_append", "after_append", "before_commit")
 
 
-@dataclass
 class World:
     """Everything of one seed."""
 
-    seed: int
-    chance: random.Random = field(init=False)
-    server: SimServer = field(default_factory=SimServer)
-    told: dict[tuple[NodeKey, JobId], Assignment] = field(default_factory=dict)
-    submitted: list[JobKey] = field(default_factory=list)
-    disks: dict[JobId, list[ScannedCheckpoint]] = field(default_factory=dict)
-    storm: bool = True
-
-    def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
+    def __init__(self, *, seed: int) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.server = SimServer()
+        self.told: dict[tuple[NodeKey, JobId], Assignment] = {}
+        self.submitted: list[JobKey] = []
+        self.disks: dict[JobId, list[ScannedCheckpoint]] = {}
+        self.storm = True
         self.heads = Heads()
         self.bus = SimBus(self.server, self.chance)
         self.log = Log(self.bus, source="agents", epoch=1)  # pyright: ignore[reportArgumentType]

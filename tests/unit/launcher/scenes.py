@@ -32,7 +32,7 @@ def closed(how: str = "swept", node: str = "n1") -> MemberClosed:
     return MemberClosed(proof=Proof(node=node, how=how, detail="2 scans"))
 
 
-def exited(rank: int, node: str | None = None, **how: object) -> RankExited:
+def exited(rank: int, node: str = "", **how: object) -> RankExited:
     exit_ = RankExit(rank=rank, node=node or f"n{rank + 1}").model_copy(update=how)
     return RankExited(exit=exit_)
 

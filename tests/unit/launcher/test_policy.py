@@ -1,6 +1,7 @@
 """The launch protocol: every state, and what moves an attempt out of it."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.unit.launcher.scenes import (
@@ -146,7 +147,7 @@ def test_a_running_attempt_goes_on_until_its_last_rank_has_ended():
     ],
 )
 def test_the_first_failing_rank_ends_the_attempt(
-    how: dict[str, object], cause: Cause, words: str
+    how: dict[str, Any], cause: Cause, words: str
 ):
     scene = Scene(RUNNING).report("n2", exited(1, **how))
     event = scene.only()

@@ -29,7 +29,7 @@ from trainmaster.testkit.builders import LIVES, a_history
 
 pytestmark = pytest.mark.unit
 
-SOURCE = Source(text="name: lm\ncommand: x\n", name="train.yaml", directory="/work")
+SOURCE = Source(text="name: lm\ncommand: x\n", name="train.yaml", directory="/there")
 ONCE = Once(key="k1", digest="d1")
 
 
@@ -122,7 +122,7 @@ async def test_an_old_key_whose_job_is_not_on_the_log_is_refused():
 async def test_a_refused_file_gives_its_key_back():
     world, keys = World(), FakeKeys()
     wrong = Source(
-        text=f"{SOURCE.text}pool: gpu\n", name="train.yaml", directory="/work"
+        text=f"{SOURCE.text}pool: gpu\n", name="train.yaml", directory="/there"
     )
     async with world.running():
         with pytest.raises(SpecRejectedError) as caught:
@@ -136,12 +136,12 @@ async def test_a_refused_file_gives_its_key_back():
 
 async def test_validating_submits_nothing_and_finds_the_same_faults():
     world, keys = World(), FakeKeys()
-    wrong = Source(text=f"{SOURCE.text}team: gpu\n", directory="/work")
+    wrong = Source(text=f"{SOURCE.text}team: gpu\n", directory="/there")
     async with world.running():
         spec = await a_desk(world, keys).validate(SOURCE, by="ada")
         with pytest.raises(SpecRejectedError, match="3:1 no team is called `gpu`"):
             await a_desk(world, keys).validate(wrong, by="ada")
-    assert spec.output_directory == "/work/tm-runs/{job}"
+    assert spec.output_directory == "/there/tm-runs/{job}"
     assert world.submissions() == []
 
 
@@ -200,7 +200,7 @@ async def test_a_change_that_cannot_be_says_why():
 
 async def test_a_large_file_is_read_as_well():
     env = "".join(f"  K{i}: some value\n" for i in range(1000))
-    large = Source(text=f"{SOURCE.text}env:\n{env}", directory="/work")
+    large = Source(text=f"{SOURCE.text}env:\n{env}", directory="/there")
     world = World()
     async with world.running():
         accepted = await a_desk(world, FakeKeys()).submit(large, by="ada", once=None)

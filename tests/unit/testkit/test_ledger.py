@@ -154,6 +154,15 @@ def test_a_final_word_that_hides_or_invents_a_charge_is_found(named: tuple[str, 
     assert names(found, "rule 5", "as charged, not ['n1', 'n2']")
 
 
+def test_a_final_word_may_leave_out_what_an_older_fenced_attempt_owes():
+    *begin, word = a_history(f"{RUN} lost fenced placed lost failed")
+    for named in (("n3", "n4"), ("n1", "n2", "n3", "n4")):
+        told = word.model_copy(update={"unreclaimed": named})
+        assert check_history(a_log([*begin, told])) == []
+    hidden = word.model_copy(update={"unreclaimed": ("n1", "n2", "n3")})
+    assert names(check_history(a_log([*begin, hidden])), "rule 5", "as charged, not")
+
+
 def test_archiving_a_job_that_is_charged_is_found():
     log = a_told_log(f"{RUN} lost failed archived")
     assert check_history(log) == []

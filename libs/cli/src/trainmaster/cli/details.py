@@ -1,20 +1,27 @@
 """Decides how one job reads on a terminal: state first, then what explains it. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from trainmaster.cli import words
 from trainmaster.cli.output import coloured
+from trainmaster.cli.words import as_fields, as_list
 
 Job = Mapping[str, Any]
+_TOLD: Final = frozenset(
+    {"id", "name", "state", "since", "reason", "verdict", "team", "pool", "priority"}
+    | {"attempt", "nodes", "step", "loss", "restore", "waiting", "unreclaimed"}
+    | {"attempts"}
+)
 
 
 def lines_of(job: Job, now: datetime | None, *, wide: bool) -> Iterator[str]:
     """Tell a job; what is not known is left out."""
     state = str(job.get("state", ""))
     since = words.age(job.get("since"), now)
-    yield f"{job.get('name', '')} ({job['id']}): {coloured(state.upper(), state)} {since}"
+    shown = coloured(state.upper(), state)
+    yield f"{job.get('name', '')} ({job['id']}): {shown} for {since}"
     if job.get("reason"):
         yield _field("reason", words.line(job, "reason"))
     if job.get("verdict"):
@@ -23,7 +30,9 @@ def lines_of(job: Job, now: datetime | None, *, wide: bool) -> Iterator[str]:
     yield from _progress(job)
     yield from _listed("waits for", job.get("waiting"), _waiting)
     yield from _listed("awaits proof", job.get("unreclaimed"), _unreclaimed)
-    yield from _listed("attempts", job.get("attempts"), lambda a: _attempt(a, now))
+    yield from _listed(
+        "attempts", job.get("attempts"), lambda each: _attempt(each, now)
+    )
     if wide:
         yield from _everything_else(job)
 
@@ -37,8 +46,7 @@ def _placement(job: Job) -> Iterator[str]:
     if named:
         yield _field("queue", ", ".join(named))
     if job.get("attempt"):
-        where = words.nodes(job)
-        yield _field("attempt", f"{job['attempt']} on {where}")
+        yield _field("attempt", f"{job['attempt']} on {words.nodes(job)}")
 
 
 def _progress(job: Job) -> Iterator[str]:
@@ -46,53 +54,40 @@ def _progress(job: Job) -> Iterator[str]:
         loss = words.number(job, "loss")
         told = f"step {job['step']}"
         yield _field("progress", told if loss == words.NONE else f"{told}, loss {loss}")
-    restore = job.get("restore") or job.get("restore_point")
-    if isinstance(restore, Mapping):
+    restore = as_fields(job.get("restore"))
+    if restore:
         told = f"step {restore.get('step', 0)} {restore.get('path', '')}"
         yield _field("restored from", told.rstrip())
 
 
-def _listed(name: str, values: Any, word: Any) -> Iterator[str]:
+def _listed(name: str, values: Any, word: Callable[[Any], str]) -> Iterator[str]:
     """Tell a list, the name before its first line only."""
-    if isinstance(values, Mapping):
-        values = [{"key": key, "value": value} for key, value in values.items()]
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        return
-    for index, value in enumerate(values):
+    for index, value in enumerate(as_list(values)):
         yield _field("" if index else name, word(value))
 
 
 def _waiting(reason: Any) -> str:
-    if isinstance(reason, Mapping):
-        return str(reason.get("message") or reason.get("code") or reason)
-    return str(reason)
+    fields = as_fields(reason)
+    return str(fields.get("message") or fields.get("code") or reason)
 
 
 def _unreclaimed(owed: Any) -> str:
-    if not isinstance(owed, Mapping):
+    fields = as_fields(owed)
+    if not fields:
         return str(owed)
-    if "key" in owed:  # by attempt
-        return f"attempt {owed['key']} on {words.nodes(owed, 'value')}"
-    where = words.nodes(owed) if "nodes" in owed else words.text(owed, "node")
-    return f"attempt {words.text(owed, 'attempt')} on {where}"
+    where = words.nodes(fields) if "nodes" in fields else words.text(fields, "node")
+    return f"attempt {words.text(fields, 'attempt')} on {where}"
 
 
 def _attempt(attempt: Any, now: datetime | None) -> str:
-    if not isinstance(attempt, Mapping):
+    fields = as_fields(attempt)
+    if not fields:
         return str(attempt)
-    number = attempt.get("attempt", attempt.get("number", "?"))
-    began = attempt.get("placed_at") or attempt.get("started_at")
-    parts = [f"#{number}", words.nodes(attempt)]
-    parts += [words.age(began, now) + " ago"] if began and now else []
-    parts += [str(attempt[key]) for key in ("cause", "reason") if attempt.get(key)]
+    parts = [f"#{words.text(fields, 'attempt')}", words.nodes(fields)]
+    if fields.get("placed_at"):
+        parts.append(f"{words.age(fields['placed_at'], now)} ago")
+    parts += [words.line(fields, key) for key in ("cause", "reason") if fields.get(key)]
     return "  ".join(parts)
-
-
-_TOLD = frozenset(
-    {"id", "name", "state", "since", "reason", "verdict", "team", "pool", "priority"}
-    | {"attempt", "nodes", "step", "loss", "restore", "restore_point", "waiting"}
-    | {"unreclaimed", "attempts"}
-)
 
 
 def _everything_else(job: Job) -> Iterator[str]:

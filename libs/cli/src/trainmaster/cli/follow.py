@@ -5,9 +5,9 @@ Ctrl-C only detaches: the job goes on, and the last line says how to come back.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.cli import words
 from trainmaster.cli.exits import Exit, TimedOutError
@@ -42,7 +42,9 @@ def until_over(client: "Client", job: str, wish: Wish) -> "JobEvent | None":
     """
     began = time.monotonic()
     until = began + wish.seconds if wish.seconds else None
-    streams = {"events": lambda: _events_once_known(client, job)}
+    streams: dict[str, Callable[[], Iterable[Any]]] = {
+        "events": lambda: _events_once_known(client, job)
+    }
     if wish.logs:
         streams["logs"] = lambda: _logs_once_known(client, job)
     try:
@@ -95,7 +97,7 @@ def _logs_once_known(client: "Client", job: str) -> Iterator["LogChunk"]:
 
 
 def _wait_until_known(client: "Client", job: str) -> None:
-    """A job just submitted may take a moment to be known where it is read."""
+    """Wait until a job that was just submitted is known where jobs are read."""
     until = time.monotonic() + _APPEAR_SECONDS
     while True:
         try:
@@ -154,7 +156,8 @@ def show_event(event: "JobEvent", *, how: Format) -> None:
     if how is Format.NAME:
         put(f"{event['type']}\n")
         return
-    attempt = f"#{event['attempt']}" if event.get("attempt") else ""
+    number = event.get("attempt", 0)
+    attempt = f"#{number}" if number else ""
     kind = coloured(f"{event['type']:<20}", event["type"])
     seq = f"{event['seq']:>8}  " if how is Format.WIDE else ""
     line = f"{seq}{words.clock(event['time'])}  {kind} {attempt:<3} "

@@ -1,6 +1,7 @@
-"""The `tm` command: every verb with its options; what a verb does is loaded when used."""
+"""Owns the `tm` command: its verbs and options; what a verb does is loaded late."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -32,12 +33,12 @@ Reason = Annotated[str, typer.Option(help="Why; kept with the job.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on; Ctrl-C detaches.")]
 
 
-def main() -> NoReturn:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and end with the code that says what happened."""
     from trainmaster.cli.exits import code_of
 
     try:
-        app()
+        app(args=arguments)
     except SpecRejectedError as error:
         sys.stderr.write(f"{error}\n")  # places first, as editors want them
         raise SystemExit(code_of(error)) from error
@@ -49,6 +50,7 @@ def main() -> NoReturn:
 
 @app.command()
 def up(
+    *,
     data_dir: Data = None,
     nodes: Annotated[int, typer.Option(min=1, help="Agents on this machine.")] = 1,
     fake_accelerators: Annotated[
@@ -62,14 +64,15 @@ def up(
     """Start servers, services and nodes on this machine."""
     from trainmaster.cli import stack
 
-    options = [
-        *(["--data-dir", str(data_dir)] if data_dir else []),
-        *("--nodes", str(nodes), "--fake-accelerators", str(fake_accelerators)),
-        *("--log-level", log_level),
-    ]
+    wanted = stack.Wanted(
+        data=data_dir,
+        nodes=nodes,
+        fake_accelerators=fake_accelerators,
+        log_level=log_level,
+    )
     if detach:
-        raise typer.Exit(stack.start_detached(data_dir, options))
-    stack.replace_by("up", options)
+        raise typer.Exit(stack.start_detached(wanted))
+    stack.replace_by(wanted.words())
 
 
 @app.command()
@@ -77,22 +80,21 @@ def down(data_dir: Data = None) -> None:
     """Stop what `tm up` started; running jobs go on and are found again."""
     from trainmaster.cli import stack
 
-    stack.replace_by("down", ["--data-dir", str(data_dir)] if data_dir else [])
-
-
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
-def demo(context: typer.Context) -> None:
-    """Train a small model on two nodes, kill a rank, watch it resume."""
-    from trainmaster.cli.demo import run
-
-    raise typer.Exit(run(context.args))
+    stack.replace_by(["down", *(["--data-dir", str(data_dir)] if data_dir else [])])
 
 
 @app.command()
-def submit(  # noqa: PLR0913, PLR0917 - one parameter for each option
+def demo() -> None:
+    """Train a small model on two nodes, kill a rank, watch it resume."""
+    from trainmaster.cli.demo import run
+
+    raise typer.Exit(run())
+
+
+@app.command()
+def submit(  # noqa: PLR0913 - one parameter for each option
     file: Annotated[str, typer.Argument(help="A job file, or - for standard input.")],
+    *,
     data_dir: Data = None,
     name: Annotated[str, typer.Option(help="Instead of the file's `name`.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Until it is over.")] = False,
@@ -163,7 +165,11 @@ def status(
 
 @app.command()
 def events(
-    job: Job, data_dir: Data = None, follow: Follow = False, output: How = Format.TABLE
+    job: Job,
+    *,
+    data_dir: Data = None,
+    follow: Follow = False,
+    output: How = Format.TABLE,
 ) -> None:
     """Show what happened to a job."""
     from trainmaster.cli import reads
@@ -174,6 +180,7 @@ def events(
 @app.command()
 def logs(
     job: Job,
+    *,
     data_dir: Data = None,
     follow: Follow = False,
     attempt: Annotated[int | None, typer.Option(min=1, help="Only this one.")] = None,

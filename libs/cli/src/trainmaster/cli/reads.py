@@ -27,7 +27,7 @@ def list_jobs(
 
 
 def job_columns(now: datetime | None) -> Sequence[Column]:
-    """What a list of jobs shows."""
+    """Say what a list of jobs shows."""
     return (
         Column(title="JOB", of=lambda r: words.text(r, "id")),
         Column(title="NAME", of=lambda r: words.text(r, "name")),

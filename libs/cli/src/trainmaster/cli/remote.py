@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from trainmaster.client.credentials import find_credentials
 
@@ -19,7 +19,8 @@ def connect(data_directory: Path | None) -> "Client":
 def _client_class() -> "type[Client]":
     # httpx brings a command line of its own, which is more than half of its import and
     # of most of our commands' time. It copes when that part is not there.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    modules: dict[str, Any] = cast("dict[str, Any]", sys.modules)
+    modules.setdefault("httpx._main", None)
     from trainmaster.client.client import Client
 
     return Client

@@ -1,38 +1,60 @@
-"""Owns how a stack is started and stopped from here: another program of ours does it."""
+"""Owns how a stack is started and stopped from here, by a program of its own."""
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.output import say
 from trainmaster.cli.output import write as put
 from trainmaster.client.credentials import data_directory
 
-_MODULE: Final = "trainmaster.runtime.stack"
+PROGRAM: Final = (sys.executable, "-m", "trainmaster.runtime.stack")
 _READY_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.02
 _LOG: Final = "up.log"
 
 
-def replace_by(verb: str, options: Sequence[str]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What `tm up` was told; `data` is passed on only when it was told."""
+
+    data: Path | None = None
+    nodes: int = 1
+    fake_accelerators: int = 0
+    log_level: str = "WARNING"
+
+    def words(self) -> tuple[str, ...]:
+        """Say it to the stack's own program."""
+        return (
+            "up",
+            *(("--data-dir", str(self.data)) if self.data else ()),
+            *("--nodes", str(self.nodes)),
+            *("--fake-accelerators", str(self.fake_accelerators)),
+            *("--log-level", self.log_level),
+        )
+
+
+def replace_by(words: Sequence[str], *, program: Sequence[str] = PROGRAM) -> NoReturn:
     """Become the stack's own program, which then hears Ctrl-C itself."""
     sys.stdout.flush()
-    os.execv(sys.executable, _command(verb, options))  # noqa: S606 - no shell is wanted
+    os.execv(program[0], [*program, *words])  # noqa: S606 - no shell is wanted
 
 
-def start_detached(data: Path | None, options: Sequence[str]) -> int:
+def start_detached(wanted: Wanted, *, program: Sequence[str] = PROGRAM) -> int:
     """Start a stack that outlives this terminal; returns once it is ready."""
-    directory = data_directory(data, os.environ).absolute()
+    directory = data_directory(wanted.data, os.environ).absolute()
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = directory / _LOG
     with log.open("wb") as output:
         process = subprocess.Popen(
-            _command("up", options),
+            [*program, *wanted.words()],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -41,6 +63,7 @@ def start_detached(data: Path | None, options: Sequence[str]) -> int:
     code = _wait_until_ready(process, directory / "credentials.json")
     put(log.read_text(errors="replace"))
     if code is None:
+        process.returncode = 0  # let go of it: it goes on without us
         say(f"It runs in the background (log: {log}); `tm down` stops it.")
         return Exit.OK
     return code
@@ -55,7 +78,7 @@ def _wait_until_ready(
         code = process.poll()
         if code is not None:
             return code
-        if credentials.exists():
+        if _pid_in(credentials) == process.pid:
             return None
         time.sleep(_LOOK_SECONDS)
     process.terminate()
@@ -63,5 +86,9 @@ def _wait_until_ready(
     return Exit.TIMED_OUT
 
 
-def _command(verb: str, options: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", _MODULE, verb, *options]
+def _pid_in(credentials: Path) -> int:
+    """Read whose these are, 0 for nobody's; a killed stack leaves its own behind."""
+    try:
+        return int(json.loads(credentials.read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0

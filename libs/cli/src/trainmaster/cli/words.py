@@ -2,20 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 NONE: Final = "-"
 _STEPS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
+def as_fields(value: Any) -> Mapping[str, Any]:
+    """Take a value as fields; what is none has none."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Any) -> Sequence[Any]:
+    """Take a value as a list; a text is none."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return ()
+    return cast("Sequence[Any]", value)
+
+
 def text(row: Mapping[str, Any], key: str) -> str:
     """Show a field, a dash when there is nothing."""
     value = row.get(key)
-    if value is None or value == "" or value == []:
-        return NONE
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value))
-    return str(value)
+    if isinstance(value, str):
+        return value or NONE
+    if isinstance(value, Sequence):
+        return ", ".join(map(str, as_list(value))) or NONE
+    return NONE if value is None else str(value)
 
 
 def number(row: Mapping[str, Any], key: str, *, digits: int = 4) -> str:
@@ -65,13 +77,8 @@ def clock(told: Any) -> str:
     return at.astimezone().strftime("%H:%M:%S.%f")[:-3]
 
 
-def nodes(row: Mapping[str, Any], key: str = "nodes") -> str:
+def nodes(row: Mapping[str, Any]) -> str:
     """Show nodes, whether they are named, described or only counted."""
-    value = row.get(key)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(_node, value)) or NONE
-    return text(row, key)
-
-
-def _node(value: Any) -> str:
-    return str(value.get("node", value)) if isinstance(value, Mapping) else str(value)
+    value = row.get("nodes")
+    named = [str(as_fields(each).get("node", each)) for each in as_list(value)]
+    return ", ".join(named) or text(row, "nodes")

@@ -4,7 +4,8 @@ Everything that can go wrong on the way becomes one of our errors here.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -34,6 +35,7 @@ class Wire:
         parts = urlsplit(credentials.url)
         self.url = credentials.url
         self.server_time: datetime | None = None
+        self._closed = False
         self._http = httpx.Client(
             base_url=credentials.url,
             headers={"Authorization": f"Bearer {credentials.token}"},
@@ -45,7 +47,8 @@ class Wire:
         )
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up; a thread that still asks gets UnreachableError."""
+        self._closed = True
         self._http.close()
 
     def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
@@ -56,10 +59,8 @@ class Wire:
 
     def send(self, method: str, path: str, **how: Any) -> httpx.Response:
         """Ask and return the answer whatever it is. Raises UnreachableError."""
-        try:
+        with self._speaking():
             answer = self._http.request(method, path, **how)
-        except httpx.TransportError as error:
-            raise self._unreachable() from error
         told = answer.headers.get("date")
         if told:
             self.server_time = parsedate_to_datetime(told)
@@ -79,7 +80,7 @@ class Wire:
                     yield told
             except (UnreachableError, NotReadyError):
                 resumable = bool(last) or "after" in params
-                if failures >= len(AGAIN_SECONDS) or not resumable:
+                if self._closed or failures >= len(AGAIN_SECONDS) or not resumable:
                     raise
                 time.sleep(AGAIN_SECONDS[failures])
                 failures += 1
@@ -93,15 +94,27 @@ class Wire:
         if last:
             headers["Last-Event-ID"] = last
         timeout = httpx.Timeout(_SECONDS, read=_SILENCE_SECONDS)
-        try:
-            with self._http.stream(
+        with (
+            self._speaking(),
+            self._http.stream(
                 "GET", path, params=params, headers=headers, timeout=timeout
-            ) as answer:
-                if answer.is_error:
-                    answer.read()
-                self._check(answer)
-                yield from parse(answer.iter_lines())
+            ) as answer,
+        ):
+            if answer.is_error:
+                answer.read()
+            self._check(answer)
+            yield from parse(answer.iter_lines())
+
+    @contextmanager
+    def _speaking(self) -> Generator[None]:
+        """Tell every way in which a server is not heard alike."""
+        try:
+            yield
         except httpx.TransportError as error:
+            raise self._unreachable() from error
+        except RuntimeError as error:
+            if not self._closed:
+                raise
             raise self._unreachable() from error
 
     def _check(self, answer: httpx.Response) -> None:

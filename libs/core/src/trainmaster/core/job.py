@@ -6,7 +6,7 @@ derived from `TRANSITIONS`; each state in `trainmaster.core.record` says who mov
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -111,7 +111,7 @@ def evolve(job: Job, event: Transition, at: datetime) -> Job | Void:
     change = {"state": target, **CHANGES[kind](job, event, at)}
     if change["state"] is not job.state:
         change["since"] = at
-    return replace(job, **change)
+    return job.changed(change)
 
 
 def _wrong_attempt(job: Job, event: AttemptTransition) -> str:

@@ -1,10 +1,10 @@
 """What is known of one job: its state and all that the log told about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from trainmaster.core.events import CheckpointChosen, StartOrdered
 from trainmaster.core.ids import JobKey
@@ -105,6 +105,18 @@ class Job:
     verdict: str = ""
     archived: bool = False
 
+    def changed(self, change: Mapping[str, Any]) -> "Job":
+        """Copy the job with some fields changed: `dataclasses.replace`, but quick.
+
+        Every event of every reader comes through here; replace() takes three times as
+        long, because a frozen class sets each field through two functions.
+        """
+        job = object.__new__(Job)
+        for name in _FIELDS:
+            value = change[name] if name in change else getattr(self, name)
+            _set(job, name, value)
+        return job
+
     @property
     def id(self) -> str:
         """The job's id alone."""
@@ -131,3 +143,7 @@ class Job:
     def owes_proof(self) -> tuple[str, ...]:
         """Nodes that have not shown that the current attempt left nothing."""
         return tuple(m.node for m in self.unreclaimed.get(self.attempt, ()))
+
+
+_FIELDS: Final = tuple(each.name for each in fields(Job))
+_set: Final = object.__setattr__

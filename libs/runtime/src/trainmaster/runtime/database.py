@@ -32,7 +32,7 @@ _CONNECT_SECONDS: Final = 5.0
 _LOCK_SPACE: Final = 0x7431
 _TABLES: Final = """
 create table if not exists document (
-    collection text not null, key text not null, body jsonb not null,
+    collection text not null, key text not null, body json not null,
     primary key (collection, key));
 create table if not exists head (
     scope text primary key, seq bigint not null, id text not null);
@@ -134,7 +134,7 @@ class Leader:
         if kept:
             await execute(
                 "insert into document (collection, key, body) "
-                "select * from unnest($1::text[], $2::text[], $3::jsonb[]) "
+                "select * from unnest($1::text[], $2::text[], $3::json[]) "
                 "on conflict (collection, key) do update set body = excluded.body",
                 *map(list, zip(*kept, strict=True)),
             )

@@ -1,15 +1,16 @@
 """The whole of Trainmaster on one machine: servers, services, nodes, one process.
 
-`python -m trainmaster.runtime.stack up|down`. Everything is below one data directory. A
-second `up` finds the first. The servers and the ranks outlive a killed `up`; the next
-`up` adopts them. `down` stops services and servers; ranks of running jobs go on under
-their shims and are found again.
+`python -m trainmaster.runtime.stack up|down|remove`. Everything is below one data
+directory. A second `up` finds the first. The servers and the ranks outlive a killed
+`up`; the next `up` adopts them. `down` stops services and servers; ranks of running
+jobs go on under their shims and are found again.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -220,8 +221,8 @@ async def up(options: Options) -> int:
     return 0
 
 
-async def down(options: Options) -> int:
-    """Stop the stack of a data directory, however it was left."""
+async def down(options: Options, *, remove: bool = False) -> int:
+    """Stop the stack of a data directory, however it was left; `remove` deletes it."""
     lock = Lock.attempt(options.data / "lock") if options.data.is_dir() else None
     if not options.data.is_dir():
         print(f"Nothing runs below {options.data}.")
@@ -232,6 +233,11 @@ async def down(options: Options) -> int:
     with lock:
         stack = Stack(options)
         await stack.stop()
+        if remove:
+            await stack.postgres.remove()  # some of it may lie outside of the folder
+            shutil.rmtree(options.data)
+            print(f"Stopped and removed {options.data}.")
+            return 0
     print("Stopped. Ranks of running jobs go on; `tm up` finds them again.")
     return 0
 
@@ -319,7 +325,7 @@ def _entry_points(group: str) -> dict[str, Any]:
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(prog="tm", description=__doc__)
-    parser.add_argument("verb", choices=("up", "down"))
+    parser.add_argument("verb", choices=("up", "down", "remove"))
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--fake-accelerators", type=int, default=0)
@@ -334,7 +340,10 @@ def main() -> None:
     import uvloop  # noqa: PLC0415 only when something is run
 
     try:
-        code = uvloop.run(up(options) if told.verb == "up" else down(options))
+        if told.verb == "up":
+            code = uvloop.run(up(options))
+        else:
+            code = uvloop.run(down(options, remove=told.verb == "remove"))
     except TrainmasterError as error:
         raise SystemExit(f"tm {told.verb}: {error}") from error
     raise SystemExit(code)

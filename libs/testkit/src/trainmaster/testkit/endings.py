@@ -115,7 +115,9 @@ def _had_succeeded(step: Step, steps: Sequence[Step], history: Replay) -> bool:
         and each.event.attempt == job.attempt
         for proof in each.event.proofs
     }
-    closed = {node: event.proof.how for node, (_, event) in reports.closed.items()}
+    closed = {
+        node: event.proof.how or "closed" for node, (_, event) in reports.closed.items()
+    }
     told = all(closed.get(node) == proofs.get(node, "") for node in job.nodes)
     known = told and not (job.owes_proof() or reports.exited_after_close)
     free = not (job.stop or job.cancel or _declared(job))

@@ -81,7 +81,9 @@ class SimAgent:
         for older, attempt in list(self.parts):
             if older == job and attempt < told.attempt:
                 self._close(job, attempt)
-        part = self.parts.setdefault((job, told.attempt), Part())
+        self._carry_out(job, told, self.parts.setdefault((job, told.attempt), Part()))
+
+    def _carry_out(self, job: JobId, told: Assignment, part: Part) -> None:
         match told.order:
             case Order.PREPARE:
                 self._prepare(job, told, part)

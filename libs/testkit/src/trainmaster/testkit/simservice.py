@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.core import subjects
-from trainmaster.core.decision import Changed, Policy
+from trainmaster.core.decision import Changed, Decision, Policy
 from trainmaster.core.envelope import Entry, decode
 from trainmaster.core.moment import Moment
 from trainmaster.runtime.heads import Head, Heads
@@ -54,6 +54,7 @@ class SimService:
         self._chance = chance
         self._log = Log(self.bus, source=policy.name, epoch=1)  # pyright: ignore[reportArgumentType] the simulated bus has the methods it needs
         self._streams: dict[str, tuple[str, ...]] = {}
+        self._barriers: dict[str, int] = {}
         for subject in policy.hears:
             stream = subjects.STREAM_OF_FAMILY[subject.split(".")[1]]
             self._streams[stream] = (*self._streams.get(stream, ()), subject)
@@ -140,15 +141,17 @@ class SimService:
                 self._barriers[stream] = max(self._barriers.get(stream, 0), seq)
             if not appended.whole:
                 self._raise_barrier()
-        for answer in decision.answers:
-            stored = answer.group < 0 or appended.seqs[answer.group] is not None
-            if stored:
-                self.facts.pop(answer.fact, None)
-                self.answered[answer.fact] = answer.value
+        self._answer(decision, appended)
         if appended.whole and self.on_reconcile is not None:
             self.on_reconcile(self.state, self._unwanted)
             self._unwanted = set()
         return appended
+
+    def _answer(self, decision: Decision, appended: Appended) -> None:
+        for answer in decision.answers:
+            if answer.group < 0 or appended.seqs[answer.group] is not None:
+                self.facts.pop(answer.fact, None)
+                self.answered[answer.fact] = answer.value
 
     def _seen_own_events(self) -> bool:
         return all(

@@ -139,21 +139,23 @@ class Scanner:
         return None
 
     async def _look_from(self, node: NodeKey, want: Want) -> Scanned | None:
+        """Let one node look everywhere; None as soon as it cannot."""
         scan: Scanned | None = Scanned(
             key=want.job.key,
             attempt=want.job.attempt,
             phase=want.phase,
             node=node.node,
         )
-        if _needs_own(want):
-            scan = await self._with_own(node, want, scan)
-        if scan is not None and _needs_origin(want, scan):
-            scan = await self._with_origin(node, want, scan)
-        return None if scan is None else await self._with_moved(node, want, scan)
+        for step in (self._with_own, self._with_origin, self._with_moved):
+            if scan is not None:
+                scan = await step(node, want, scan)
+        return scan
 
     async def _with_own(
         self, node: NodeKey, want: Want, scan: Scanned
     ) -> Scanned | None:
+        if want.phase is Phase.RESUME and not is_own(want.job):
+            return scan
         found = await self._scan(node, want, want.job.spec.checkpoint.directory)
         return None if found is None else replace(scan, own=found)
 
@@ -161,6 +163,8 @@ class Scanner:
         self, node: NodeKey, want: Want, scan: Scanned
     ) -> Scanned | None:
         """Look below the origin, or beside it when it is a checkpoint itself."""
+        if not _goes_back(want, scan):
+            return scan
         origin = want.job.spec.checkpoint.resume_from
         found = await self._scan(node, want, origin)
         if found == ():
@@ -239,11 +243,7 @@ def _concerned(
     return keys
 
 
-def _needs_own(want: Want) -> bool:
-    return want.phase is not Phase.RESUME or is_own(want.job)
-
-
-def _needs_origin(want: Want, scan: Scanned) -> bool:
+def _goes_back(want: Want, scan: Scanned) -> bool:
     """Tell whether the job goes back to where it came from."""
     if is_own(want.job) or not want.job.spec.checkpoint.resume_from:
         return False

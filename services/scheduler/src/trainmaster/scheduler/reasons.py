@@ -75,7 +75,11 @@ def diagnose(request: Request, rooms: Mapping[str, Room], floor: Floor) -> Verdi
         return Verdict(head=request, reasons=(never,))
     usable = list(floor.could(want))
     free = [spot for spot in usable if spot.holds(want)]
-    kept = [spot for spot in usable if spot.reserved & kinds_of(want)]
+    kept_by = [
+        spot.reserved_by
+        for spot in usable
+        if spot.reserved & kinds_of(want) and spot.reserved_by is not None
+    ]
     reasons = (
         *_node_state(want, suitable),
         *_proof(want, suitable),
@@ -84,7 +88,7 @@ def diagnose(request: Request, rooms: Mapping[str, Room], floor: Floor) -> Verdi
     return Verdict(
         head=request,
         reasons=reasons,
-        ahead=kept[0].reserved_by if kept else None,
+        ahead=min(kept_by, key=lambda owner: owner.place, default=None),
         reserves=len(usable) >= want.nodes,
     )
 
@@ -98,7 +102,10 @@ def _never_fits(
 ) -> Reason:
     if want.nodes < 1:
         return Reason(code=NEVER_FITS, now="the job asks for what no node can give")
-    most = max(rooms.values(), key=lambda room: (room.accelerators, room.cpus))
+    most = max(
+        rooms.values(),
+        key=lambda room: (room.accelerators, room.cpus, room.memory_bytes),
+    )
     return Reason(
         code=NEVER_FITS,
         now=f"needs {_need(want)}; the pool has {len(suitable)} such "

@@ -3,10 +3,10 @@
 import hashlib
 import re
 from posixpath import isabs
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, SecretStr
 
@@ -31,11 +31,23 @@ _JSON: Final = "application/json"
 _KEY: Final = re.compile(rf"[\x21-\x7e]{{1,{KEY_CHARACTERS_MAX}}}")
 _LABEL_CHARACTERS_MAX: Final = 200
 _BODY: Final = {"schema": {"type": "object"}}
+_TEXT: Final = {"type": "string"}
+_TOLD_BESIDE: Final = (
+    ("header", "Idempotency-Key", "the same key, the same job"),
+    ("header", "X-Source", "what the file is called in messages, percent-encoded"),
+    ("header", "X-Source-Directory", "where its relative paths begin, percent-encoded"),
+    ("query", "name", "wins over the file's `name`"),
+)
+# Read by hand and only documented here: a submission is what this service is fast at.
 _DOCUMENTED: Final[dict[str, Any]] = {
+    "parameters": [
+        {"in": place, "name": name, "description": text, "schema": _TEXT}
+        for place, name, text in _TOLD_BESIDE
+    ],
     "requestBody": {
         "required": True,
         "content": {"application/yaml": _BODY, _JSON: _BODY},
-    }
+    },
 }
 
 
@@ -85,14 +97,11 @@ def _add_submit(router: APIRouter, desk: Desk) -> None:
         responses={200: {"model": Receipt}, 201: {"model": Receipt}},
         openapi_extra=_DOCUMENTED,
     )
-    async def submit(
-        request: Request,
-        idempotency_key: Annotated[str | None, Header()] = None,
-    ) -> JSONResponse:
+    async def submit(request: Request) -> JSONResponse:
         """Submit a job file. 201 for a new job, 200 when the key was used before."""
         with told():
             source = await _source_of(request)
-            once = _once(idempotency_key, source)
+            once = _once(request.headers.get("idempotency-key"), source)
             accepted = await desk.submit(source, by=ADMIN, once=once)
         receipt = Receipt(
             job=accepted.key.job,

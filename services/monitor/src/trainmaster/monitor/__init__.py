@@ -1,0 +1,1 @@
+"""Watches nodes and metrics."""

@@ -1,0 +1,18 @@
+"""A whole Trainmaster of processes for one module of chaos."""
+
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from trainmaster.testkit.cluster import Cluster, cluster
+
+
+@pytest.fixture
+async def running() -> AsyncGenerator[Cluster]:
+    """Start servers, all services and two nodes, each a process."""
+    data = Path(tempfile.mkdtemp(prefix="tm-chaos-"))
+    data.chmod(0o711)
+    async with cluster(data, nodes=2, accelerators=4) as started:
+        yield started
