@@ -10,7 +10,11 @@ import pytest
 
 from trainmaster.testkit.cluster import Cluster, until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.timeout(600),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 FAILPOINTS = ("before_append", "after_append", "before_commit", "after_commit")
 APPENDING = ("submission", "scheduler", "launcher", "checkpoint-manager", "reaper")
@@ -67,7 +71,5 @@ async def _submitted_across_a_crash(
     running.start_service(service)
     await until("ready again", lambda: running.is_ready(service))
     if len(jobs) < len(keys):
-        jobs = [
-            a_job(running, key, tmp_path, fails=key.endswith("0")) for key in keys
-        ]
+        jobs = [a_job(running, key, tmp_path, fails=key.endswith("0")) for key in keys]
     return jobs

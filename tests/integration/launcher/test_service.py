@@ -106,16 +106,17 @@ async def office(stack: Stack, tmp_path: Path) -> AsyncGenerator[Office]:
         name: await open_env(name, stack.settings(name, port=0))
         for name in ("submission", "scheduler", "reaper")
     }
-    agents = [
-        asyncio.create_task(run_local(stack.agent_settings(key)))
+    told = [
+        {**stack.agent_settings(key), "root": tmp_path / key.node}
         for key in stack.options.node_keys
     ]
+    agents = [asyncio.create_task(run_local(each)) for each in told]
     yield Office(stack=stack, envs=envs, output=tmp_path)
     for agent in agents:
         agent.cancel()
     await asyncio.wait(agents)
     for key in stack.options.node_keys:
-        root = Path(str(stack.agent_settings(key)["root"])) / "ranks"
+        root = tmp_path / key.node / "ranks"
         backend = ProcessBackend(root=root, python=sys.executable)
         for attempt in {found.key.attempt for found in backend.find()}:
             await backend.sweep(attempt)

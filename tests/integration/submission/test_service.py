@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -11,6 +11,7 @@ import pytest
 
 from trainmaster.core.events import Submitted
 from trainmaster.core.facts import PoolCreated, TeamCreated
+from trainmaster.core.ids import JobKey
 from trainmaster.testkit.cluster import Cluster, until
 
 pytestmark = pytest.mark.integration
@@ -20,16 +21,21 @@ JOB = {"name": "lm", "command": "python train.py", "work_directory": "/there"}
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
+def data() -> Iterator[Path]:
     """Not below pytest's own folder: for root, that one is closed to other users."""
     data = Path(tempfile.mkdtemp(prefix="tm-"))
     data.chmod(0o711)
+    yield data
+    shutil.rmtree(data)
+
+
+@pytest.fixture
+async def cluster(data: Path) -> AsyncIterator[Cluster]:
     cluster = Cluster(data)
     await cluster.stack.start()
     await started(cluster)
     yield cluster
     await cluster.stop()
-    shutil.rmtree(data)
 
 
 async def started(cluster: Cluster, *, failpoints: str = "") -> None:
@@ -42,13 +48,16 @@ def submit(cluster: Cluster, key: str) -> httpx.Response:
     return cluster.ask("POST", "/jobs", json=JOB, headers=headers)
 
 
-async def submitted(cluster: Cluster, key: str) -> list[str]:
+async def submitted(cluster: Cluster, wanted: str) -> list[str]:
     """Name the jobs on the log that were submitted with a key."""
-    return [
-        entry.key.job  # type: ignore[union-attr]
-        for entry in await cluster.entries()
-        if isinstance(entry.event, Submitted) and entry.event.key == key
-    ]
+    jobs: list[str] = []
+    for entry in await cluster.entries():
+        match entry.key, entry.event:
+            case JobKey(job=job), Submitted(key=key) if key == wanted:
+                jobs.append(job)
+            case _:
+                pass
+    return jobs
 
 
 @pytest.mark.parametrize("point", ["before_append", "after_append"])

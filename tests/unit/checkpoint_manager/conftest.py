@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.console.stack import Stack, stack, start_database
+from tests.unit.checkpoint_manager.stack import Stack, stack, start_database
 
 from trainmaster.core.ids import NodeKey
 from trainmaster.runtime.embedded import EmbeddedPostgres

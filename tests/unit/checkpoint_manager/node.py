@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blake3 import blake3
 from nats.aio.msg import Msg
-from tests.unit.console.stack import Stack
+from tests.unit.checkpoint_manager.stack import Stack
 
 from trainmaster.core import subjects
 from trainmaster.core.ids import NodeKey

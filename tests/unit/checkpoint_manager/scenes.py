@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from trainmaster.checkpoint_manager.policy import CheckpointManager
 from trainmaster.checkpoint_manager.state import State
-from trainmaster.checkpoint_manager.wants import Phase, Scanned
+from trainmaster.checkpoint_manager.wants import Finding, Phase, Scanned
 from trainmaster.core.decision import Decision
 from trainmaster.core.envelope import Entry
 from trainmaster.core.events import CheckpointChosen, Event
@@ -77,7 +77,7 @@ def found(
     )
 
 
-def decide(state: State, *scans: Scanned) -> Decision:
+def decide(state: State, *scans: Finding) -> Decision:
     facts = {f"scan:{number}": scan for number, scan in enumerate(scans)}
     return MANAGER.decide(state, facts, NOW)
 

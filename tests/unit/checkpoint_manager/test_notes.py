@@ -1,5 +1,7 @@
 """What is remarked about checkpoints: each thing once, under one id."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.checkpoint_manager.scenes import (
     CLEAN,
@@ -19,7 +21,7 @@ from tests.unit.checkpoint_manager.scenes import (
 
 from trainmaster.checkpoint_manager.settings import CHECKPOINTS_MAX
 from trainmaster.checkpoint_manager.state import State
-from trainmaster.checkpoint_manager.wants import Phase, Scanned
+from trainmaster.checkpoint_manager.wants import Blind, Finding, Phase, Scanned
 from trainmaster.core.events import CheckpointChosen
 from trainmaster.core.messages import ScannedCheckpoint
 from trainmaster.core.notes import CheckpointRejected, CheckpointVerified
@@ -33,7 +35,7 @@ def watched(*checkpoints: ScannedCheckpoint, attempt: int = 1) -> Scanned:
     return found(*checkpoints, phase=Phase.WATCH, attempt=attempt)
 
 
-def store(state: State, *scans: Scanned, seq: int = 100) -> list[str]:
+def store(state: State, *scans: Finding, seq: int = 100) -> list[str]:
     """Store what is decided, as the log would; returns the causes."""
     causes: list[str] = []
     for group in decide(state, *scans).groups:
@@ -171,6 +173,20 @@ def test_a_job_that_cannot_begin_where_it_should_says_why_once(
     assert note.reason == reason
     store(state, scan)
     assert not decide(state, scan).groups
+
+
+def test_that_nobody_can_look_is_said_once_and_chooses_nothing():
+    state = after(SETTLED)
+    blind = Blind(key=KEY, attempt=1, place=DIRECTORY, reason="n1 cannot scan")
+    (note,) = said(decide(state, blind))
+    assert note == CheckpointRejected(
+        attempt=1, path=DIRECTORY, reason="n1 cannot scan"
+    )
+    store(state, blind)
+    assert not decide(state, blind).groups
+    assert not decide(state, replace(blind, reason="n2 cannot scan")).groups
+    # it is no checkpoint, so it is in nobody's way
+    assert len(said(decide(state, found(whole(100))))) == 2
 
 
 def test_a_checkpoint_of_somebody_else_is_no_evidence_of_this_job():

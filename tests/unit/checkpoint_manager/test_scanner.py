@@ -8,7 +8,7 @@ import pytest
 from tests.unit.checkpoint_manager.conftest import NODES
 from tests.unit.checkpoint_manager.node import ASIDE, answering, save, tear
 from tests.unit.checkpoint_manager.scenes import CLEAN, SETTLED, saving
-from tests.unit.console.stack import Stack, eventually
+from tests.unit.checkpoint_manager.stack import Stack, eventually
 
 from trainmaster.checkpoint_manager.app import build
 from trainmaster.checkpoint_manager.policy import CheckpointManager
@@ -164,8 +164,10 @@ async def test_without_an_answer_nothing_is_chosen_until_a_node_is_there(
         await servers.tell(KEY, a_history(SETTLED, spec=spec))
         async with answering(servers, N1) as blind:
             blind.error = "permission denied"
-            async with asyncio.timeout(10):
-                await blind.asked.wait()
+            (note,) = await servers.heard(NOTE, CheckpointRejected)
+            assert isinstance(note.event, CheckpointRejected)
+            assert note.event.path == str(directory)
+            assert "n1 cannot scan: permission denied" in note.event.reason
             stored = await servers.entries(JOB)
             assert stored[-1].event.kind == "attempt_reclaimed"
         async with answering(servers, N2):

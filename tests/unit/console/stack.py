@@ -164,14 +164,15 @@ class Stack:
     async def opened(self, name: str) -> AsyncGenerator[Env]:
         """Connect as a service, with a projection that holds nothing yet."""
         env = await open_env(name, self.settings(name))
-        await self._forget(name)
+        await self.forget(name)
         try:
             yield env
         finally:
             await env.bus.close()
             await env.database.close()
 
-    async def _forget(self, name: str) -> None:
+    async def forget(self, name: str) -> None:
+        """Drop a service's rows; those of another test tell of another log."""
         connection = await asyncpg.connect(self.postgres.superuser_dsn("trainmaster"))
         try:
             schema = f"{name.replace('-', '_')}_v1"

@@ -50,7 +50,9 @@ def test_the_size_of_pieces_does_not_matter(lines: list[str], sizes: list[int]):
 
 
 @given(st.lists(st.integers(1, 9)), st.integers(0, 60), st.integers(1, 60))
-def test_what_is_said_again_makes_no_wrong_line(sizes: list[int], start: int, size: int):
+def test_what_is_said_again_makes_no_wrong_line(
+    sizes: list[int], start: int, size: int
+):
     text = "".join(f"line {n:02}\n" for n in range(10))
     chunks = cut(text, sizes)
     again = OutputChunk(offset=start, text=text[start : start + size])

@@ -17,27 +17,23 @@ READ = [
     ("step 250: train loss 1.9654, val loss 2.0601", 250, 1.9654),
     ("step 250: val loss 2.0601, train loss 1.9654", 250, 1.9654),
     (
-        "[rank0]:[titan] 2026-06-25 13:06:03,755 - root - INFO - step: 440  "
-        "loss:  5.2553  grad_norm:  0.2804  memory: 49.66GiB(52.28%)  tps: 5,868",
+        "[rank0]:[titan] 2026-06-25 13:06:03,755 - root - INFO - step: 440  loss: 5.25",
         440,
-        5.2553,
+        5.25,
     ),
     (
-        "\x1b[31mstep: 440  \x1b[32mloss:  5.2553  \x1b[38;2;180;60;0mgrad_norm: 0.2\x1b[0m",
+        "\x1b[31mstep: 440  \x1b[32mloss:  \x1b[38;2;180;60;0m5.2553\x1b[0m  tps: 58",
         440,
         5.2553,
     ),
     ("iter 76 step 38: loss 10.8259, iter time: 197.87ms", 38, 10.8259),
     (
-        "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, "
-        "Tokens/s/device: 8672.758, loss: 10.374",
+        "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, loss: 10.374",
         9,
         10.374,
     ),
     (
-        "[2026-08-22 10:11:12.345678] iteration      122/  250000 | consumed samples:"
-        "       124928 | learning rate: 9.150000E-06 | lm loss: 2.504220E+00 | "
-        "loss scale: 1.0 | grad norm: 0.231 |",
+        "iteration  122/ 250000 | lr: 9E-06 | lm loss: 2.504220E+00 | loss scale: 1 |",
         122,
         2.50422,
     ),
@@ -72,7 +68,7 @@ NOT_READ = [
     "{'eval_loss': 1.98, 'eval_runtime': 3.21, 'epoch': 1.0}",
     " 33%|###3      | 3/9 [00:08<00:16,  2.74s/it]",
     "Epoch 10:  93%|###3| 18625/20000 [5:43:21<25:20,  0.90it/s, train_loss=3.400]",
-    "[2026-08-01] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[2e-05]",
+    "[INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[2e-05]",
     "validate step: 440  loss:  5.2553",
     "step 250: val loss 2.0601",
     "step 250 eval_loss 2.0601",
@@ -130,7 +126,8 @@ def test_any_other_line_says_nothing(line: str):
 
 @pytest.mark.parametrize(("text", "kind"), NONSENSE)
 @pytest.mark.parametrize(
-    "line", ["step 10 loss {}", "iter 10: loss {}, time 3ms", '{{"step":10,"loss":"{}"}}']
+    "line",
+    ["step 10 loss {}", "iter 10: loss {}, time 3ms", '{{"step":10,"loss":"{}"}}'],
 )
 def test_every_spelling_of_no_number_is_known(line: str, text: str, kind: str):
     reading = read_line(line.format(text))

@@ -14,10 +14,10 @@ def as_fields(value: Any) -> Mapping[str, Any]:
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Take a value as a list; a text is none."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return ()
-    return cast("Sequence[Any]", value)
+    """Take a value as a list; what is none is empty."""
+    kind: type[Any] = value.__class__
+    items: Sequence[Any] = value if issubclass(kind, list | tuple) else ()
+    return items
 
 
 def text(row: Mapping[str, Any], key: str) -> str:

@@ -5,6 +5,7 @@ and held to the rules. Slow parts are told to be impatient.
 """
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -19,7 +20,11 @@ from typing import Any, Final
 import httpx
 
 from trainmaster.core.envelope import Entry, decode
-from trainmaster.core.ids import NodeKey
+from trainmaster.core.errors import UnreachableError
+from trainmaster.core.ids import JobId, JobKey, NodeKey
+from trainmaster.core.jobs import Jobs
+from trainmaster.core.record import FINAL, Job
+from trainmaster.runtime.bus import Bus
 from trainmaster.runtime.clock import pause
 from trainmaster.runtime.log import Log
 from trainmaster.runtime.settings import Settings
@@ -43,7 +48,6 @@ IMPATIENT: Final[Mapping[str, str]] = {
     "TM_REAPER_STOP_MARGIN_SECONDS": "6",
 }
 _READY_SECONDS: Final = 60.0
-_FINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
 
 
 async def until(
@@ -53,6 +57,8 @@ async def until(
     end = time.monotonic() + seconds
     while True:
         found = is_so()
+        if inspect.isawaitable(found):
+            found = await found
         if found:
             return found
         if time.monotonic() > end:
@@ -68,6 +74,7 @@ class Cluster:
         self.stack = Stack(self.options)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ports: dict[str, int] = {}
+        self._bus: Bus | None = None
         self._logs = data / "logs"
         self._logs.mkdir()
 
@@ -120,7 +127,9 @@ class Cluster:
         )
 
     async def stop(self) -> None:
-        """End all processes and servers, and whatever ran under shims."""
+        """End all processes and servers."""
+        if self._bus is not None:
+            await self._bus.close()
         for process in self.processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -159,43 +168,55 @@ class Cluster:
         """Cancel, hold or release a job."""
         return self.ask("POST", f"/jobs/default/{job}/{verb}", json={})
 
-    def job(self, job: str) -> dict[str, Any]:
-        """Read what the console knows of a job; {} when it does not know it."""
-        answer = self.ask("GET", f"/jobs/{job}")
-        found: dict[str, Any] = answer.json() if answer.is_success else {}
-        return found
-
-    def state(self, job: str) -> str:
-        """Read a job's state."""
-        return str(self.job(job).get("state", ""))
+    async def job(self, job: str) -> Job:
+        """Fold a job from the log; a new one when the log cannot be read just now."""
+        key = JobKey("default", JobId(job))
+        jobs = Jobs()
+        last = Job(key=key)
+        try:
+            entries = await (await self.log()).entries(
+                "JOBS", f"tm.job.default.{job}.>"
+            )
+        except UnreachableError:
+            return last
+        for entry in entries:
+            outcome = jobs.fold(entry) if isinstance(entry, Entry) else None
+            last = outcome if isinstance(outcome, Job) else last
+        return last
 
     async def final(self, job: str, *, seconds: float = 60.0) -> str:
         """Wait until a job is over; returns how."""
-        await until(
-            f"job {job} is over ({self.state(job)})",
-            lambda: self.state(job) in _FINAL,
-            seconds=seconds,
-        )
-        return self.state(job)
 
-    async def reaches(self, job: str, state: str, *, seconds: float = 30.0) -> None:
-        """Wait until a job is in a state."""
-        await until(
-            f"job {job} is {state}", lambda: self.state(job) == state, seconds=seconds
-        )
+        async def over() -> str:
+            found = await self.job(job)
+            return found.state if found.state in FINAL else ""
+
+        return str(await until(f"job {job} is over", over, seconds=seconds))
+
+    async def reaches(self, job: str, *states: str, seconds: float = 30.0) -> Job:
+        """Wait until a job is in one of some states."""
+
+        async def there() -> Job | None:
+            found = await self.job(job)
+            return found if found.state in states else None
+
+        found: Job = await until(f"job {job} is {states}", there, seconds=seconds)
+        return found
+
+    async def log(self) -> Log:
+        """Give the log as the provisioner may read it, connected once."""
+        if self._bus is None:
+            self._bus = await self.stack.provisioner()
+        return Log(self._bus, source="test", epoch=1)
 
     async def entries(self) -> list[Entry]:
-        """Read the whole log."""
-        bus = await self.stack.provisioner()
-        try:
-            log = Log(bus, source="test", epoch=1)
-            raws = [
-                raw
-                for stream in ("TEAMS", "NODES", "MEMBERS", "JOBS")
-                async for raw in log.history(stream, ">")
-            ]
-        finally:
-            await bus.close()
+        """Read the whole log, in the order of time."""
+        log = await self.log()
+        raws = [
+            raw
+            for stream in ("TEAMS", "NODES", "MEMBERS", "JOBS")
+            async for raw in log.history(stream, ">")
+        ]
         raws.sort(key=lambda raw: (raw.time, raw.stream == "JOBS", raw.seq))
         return [e for e in map(decode, raws) if isinstance(e, Entry)]
 
@@ -229,10 +250,11 @@ class Cluster:
         text = (self._logs / f"{name}.log").read_text(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
-    def _all_registered(self) -> bool:
-        answer = self.ask("GET", "/nodes")
-        nodes: list[Any] = answer.json()["nodes"] if answer.is_success else []
-        return len(nodes) == self.options.nodes
+    async def _all_registered(self) -> bool:
+        found = await (await self.log()).entries("NODES", "tm.node.>")
+        return len({entry.key for entry in found if isinstance(entry, Entry)}) == (
+            self.options.nodes
+        )
 
     def _spawn(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str]

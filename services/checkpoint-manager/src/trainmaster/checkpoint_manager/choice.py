@@ -14,7 +14,7 @@ from trainmaster.checkpoint_manager.notes import (
     is_whole,
     step_and_path,
 )
-from trainmaster.checkpoint_manager.settings import REFUSALS_SHOWN_MAX
+from trainmaster.checkpoint_manager.settings import REASONS_SHOWN_MAX
 from trainmaster.checkpoint_manager.state import Catalogue
 from trainmaster.checkpoint_manager.wants import Phase, Scanned, is_own, lies_at
 from trainmaster.core.events import CheckpointChosen
@@ -125,7 +125,7 @@ def _reason(job: Job, picked: Pick, at: datetime, moved: dict[str, str]) -> str:
 
 def _refusals(newer: list[ScannedCheckpoint]) -> list[str]:
     newest_first = newer[::-1]
-    shown = newest_first[:REFUSALS_SHOWN_MAX]
+    shown = newest_first[:REASONS_SHOWN_MAX]
     refusals = [f"step {c.step}: {_why_not(c)}" for c in shown]
     more = len(newer) - len(shown)
     if more:
@@ -150,5 +150,5 @@ def _short(path: str, directory: str) -> str:
 
 
 def _listed(places: list[str]) -> str:
-    shown, more = places[:REFUSALS_SHOWN_MAX], len(places) - REFUSALS_SHOWN_MAX
+    shown, more = places[:REASONS_SHOWN_MAX], len(places) - REASONS_SHOWN_MAX
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from trainmaster.checkpoint_manager.settings import CHECKPOINTS_MAX
 from trainmaster.checkpoint_manager.state import Catalogue
-from trainmaster.checkpoint_manager.wants import Phase, Scanned, is_own
+from trainmaster.checkpoint_manager.wants import CHOOSING, Blind, Phase, Scanned, is_own
 from trainmaster.core.decision import Write
 from trainmaster.core.messages import ScannedCheckpoint
 from trainmaster.core.notes import CheckpointRejected, CheckpointVerified
@@ -22,6 +22,14 @@ def notes(job: Job, catalogue: Catalogue, scan: Scanned) -> Iterator[Write]:
     for checkpoint in torn:
         if not _said(job, catalogue, checkpoint):
             yield _rejected(job, catalogue, checkpoint, moved.get(checkpoint.path, ""))
+
+
+def blindness(job: Job, catalogue: Catalogue, finding: Blind) -> Iterator[Write]:
+    """Remark once in an attempt that nobody can look, so that it shows why it waits."""
+    nothing = ScannedCheckpoint(path=finding.place, problem=finding.reason)
+    seen = catalogue.by_path.get(finding.place)
+    if seen is None or seen.attempt != job.attempt:
+        yield _rejected(job, catalogue, nothing, "")
 
 
 def newly_whole(
@@ -62,7 +70,7 @@ def _torn(job: Job, scan: Scanned) -> list[ScannedCheckpoint]:
     """List what is worth a word; while somebody writes, a torn one is normal."""
     if scan.phase is Phase.RESUME and not is_own(job):
         return _unusable(job, scan)
-    if scan.phase in {Phase.FINAL, Phase.RESUME}:
+    if scan.phase in CHOOSING:
         return [c for c in highest(scan.own) if not is_whole(c)]
     return []
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from trainmaster.checkpoint_manager import state as state_
 from trainmaster.checkpoint_manager.choice import chosen
-from trainmaster.checkpoint_manager.notes import notes
+from trainmaster.checkpoint_manager.notes import blindness, notes
 from trainmaster.checkpoint_manager.state import EMPTY, State
-from trainmaster.checkpoint_manager.wants import Scanned
+from trainmaster.checkpoint_manager.wants import Blind, Finding, Scanned
 from trainmaster.core import subjects
 from trainmaster.core.decision import Answer, Changed, Decision, Group, Write
 from trainmaster.core.envelope import Entry
@@ -30,15 +30,15 @@ class CheckpointManager:
         return state_.fold(state, entry)
 
     def decide(self, state: State, facts: Mapping[str, Any], now: Moment) -> Decision:
-        """Judge every scan once: what it says is stored whole, then it is no fact."""
+        """Judge every finding once: when what it says is stored, it is no fact."""
         groups: list[Group] = []
         answers: list[Answer] = []
         touched: set[JobKey] = set()
-        for name, scan in facts.items():
-            if not isinstance(scan, Scanned) or scan.key in touched:
-                continue  # a job moves once in a decision; the next scan waits
-            touched.add(scan.key)
-            group = tuple(_judge(state, scan, now))
+        for name, fact in facts.items():
+            if not isinstance(fact, Finding) or fact.key in touched:
+                continue  # a job moves once in a decision; the next finding waits
+            touched.add(fact.key)
+            group = tuple(_judge(state, fact, now))
             if group:
                 answers.append(
                     Answer(fact=name, value=_nothing_to_say, group=len(groups))
@@ -49,17 +49,21 @@ class CheckpointManager:
         return Decision(groups=tuple(groups), answers=tuple(answers))
 
 
-def _judge(state: State, scan: Scanned, now: Moment) -> Iterator[Write]:
+def _judge(state: State, finding: Finding, now: Moment) -> Iterator[Write]:
     """Remark and choose together, so that nobody sees the one without the other."""
-    job = state.jobs.get(scan.key)
-    if job is None or job.attempt != scan.attempt:
+    job = state.jobs.get(finding.key)
+    if job is None or job.attempt != finding.attempt:
         return
-    catalogue = state.catalogues.get(scan.key, EMPTY)
-    yield from notes(job, catalogue, scan)
-    choice = chosen(job, catalogue, scan, now.at)
-    if choice is not None:
-        yield Write(key=job.key, event=choice)
+    catalogue = state.catalogues.get(finding.key, EMPTY)
+    match finding:
+        case Blind():
+            yield from blindness(job, catalogue, finding)
+        case Scanned():
+            yield from notes(job, catalogue, finding)
+            choice = chosen(job, catalogue, finding, now.at)
+            if choice is not None:
+                yield Write(key=job.key, event=choice)
 
 
 def _nothing_to_say(_seq: int) -> None:
-    """End a scan as a fact; nobody waits for an answer."""
+    """End a finding as a fact; nobody waits for an answer."""

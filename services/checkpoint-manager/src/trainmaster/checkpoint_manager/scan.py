@@ -19,12 +19,17 @@ from trainmaster.checkpoint_manager.settings import (
     AGAIN_SECONDS,
     ASK_SECONDS,
     BACKOFF_SECONDS,
+    BLIND_ROUNDS,
+    REASONS_SHOWN_MAX,
     SLOTS,
     WATCH_SECONDS,
 )
 from trainmaster.checkpoint_manager.state import State
 from trainmaster.checkpoint_manager.wants import (
+    CHOOSING,
     URGENT,
+    Blind,
+    Finding,
     Phase,
     Scanned,
     Want,
@@ -34,7 +39,7 @@ from trainmaster.checkpoint_manager.wants import (
 )
 from trainmaster.core import subjects
 from trainmaster.core.decision import Changed
-from trainmaster.core.errors import UnreachableError
+from trainmaster.core.errors import TransientError, UnreachableError
 from trainmaster.core.ids import JobKey, NodeKey
 from trainmaster.core.messages import (
     AsideReply,
@@ -44,6 +49,7 @@ from trainmaster.core.messages import (
     ScanRequest,
 )
 from trainmaster.core.model import Message
+from trainmaster.core.values import Rejected
 from trainmaster.runtime.clock import pause
 from trainmaster.runtime.service import Env
 from trainmaster.runtime.telemetry import logger
@@ -51,6 +57,13 @@ from trainmaster.runtime.telemetry import logger
 Reply = TypeVar("Reply", ScanReply, AsideReply)
 _Found = tuple[ScannedCheckpoint, ...]
 SCAN_FACT: Final = "scan:"
+
+
+class CannotLookError(TransientError):
+    """A node could not answer a question about its disk."""
+
+    def __init__(self, *, node: NodeKey, question: str, why: str) -> None:
+        super().__init__(f"{node.node} cannot {question}: {why}")
 
 
 class Scanner:
@@ -66,7 +79,7 @@ class Scanner:
         self._wake = asyncio.Event()
         self._slots = {each: asyncio.Semaphore(SLOTS[each]) for each in SLOTS}
         self._told: dict[JobKey, str] = {}
-        self._scans = 0
+        self._findings = 0
 
     def want(self, state: State, changed: set[Changed] | None) -> None:
         """Note which jobs should be looked at, and why."""
@@ -117,118 +130,109 @@ class Scanner:
                 want = self._wants.get(key)
                 if want is None:
                     return
-                scan = await self._look(want)
-            if scan is not None:
-                self._tell(scan)
-            failures = 0 if scan is not None else failures + 1
+                finding = await self._look(want)
+            failures = failures + 1 if isinstance(finding, Blind) else 0
+            if self._is_news(finding, failures):
+                self._tell(finding)
             regular = AGAIN_SECONDS if urgent else self._watch_seconds
             await pause(_rest_seconds(regular, failures))
 
-    async def _look(self, want: Want) -> Scanned | None:
-        """Take the findings of the first node that answers."""
+    async def _look(self, want: Want) -> Finding:
+        """Take the findings of the first node that can look."""
+        reasons: list[str] = []
         for node in want.nodes:
-            scan = await self._look_from(node, want)
-            if scan is not None:
-                return scan
-        self._log.warning(
-            "no_node_answered",
-            job=want.job.id,
-            phase=want.phase,
-            nodes=[node.node for node in want.nodes],
-        )
-        return None
+            try:
+                return await self._look_from(node, want)
+            except CannotLookError as error:
+                reasons.append(str(error))
+        why = "; ".join(reasons[:REASONS_SHOWN_MAX]) or "no node of its pool is there"
+        job = want.job
+        self._log.warning("nobody_can_look", job=job.id, phase=want.phase, why=why)
+        return Blind(key=job.key, attempt=job.attempt, place=want.place, reason=why)
 
-    async def _look_from(self, node: NodeKey, want: Want) -> Scanned | None:
-        """Let one node look everywhere; None as soon as it cannot."""
-        scan: Scanned | None = Scanned(
+    async def _look_from(self, node: NodeKey, want: Want) -> Scanned:
+        """Let one node look everywhere, and move what is in the way of the choice."""
+        scan = Scanned(
             key=want.job.key,
             attempt=want.job.attempt,
             phase=want.phase,
             node=node.node,
         )
-        for step in (self._with_own, self._with_origin, self._with_moved):
-            if scan is not None:
-                scan = await step(node, want, scan)
-        return scan
-
-    async def _with_own(
-        self, node: NodeKey, want: Want, scan: Scanned
-    ) -> Scanned | None:
-        if want.phase is Phase.RESUME and not is_own(want.job):
-            return scan
-        found = await self._scan(node, want, want.job.spec.checkpoint.directory)
-        return None if found is None else replace(scan, own=found)
-
-    async def _with_origin(
-        self, node: NodeKey, want: Want, scan: Scanned
-    ) -> Scanned | None:
-        """Look below the origin, or beside it when it is a checkpoint itself."""
-        if not _goes_back(want, scan):
-            return scan
-        origin = want.job.spec.checkpoint.resume_from
-        found = await self._scan(node, want, origin)
-        if found == ():
-            beside = await self._scan(node, want, str(PurePosixPath(origin).parent))
-            found = beside and tuple(c for c in beside if lies_at(c, origin))
-        return None if found is None else replace(scan, origin=found)
-
-    async def _with_moved(
-        self, node: NodeKey, want: Want, scan: Scanned
-    ) -> Scanned | None:
-        """Set aside what is in the way of the choice, if there will be one."""
+        if want.phase is not Phase.RESUME or is_own(want.job):
+            own = await self._scan(node, want, want.job.spec.checkpoint.directory)
+            scan = replace(scan, own=own)
+        if _goes_back(want, scan):
+            scan = replace(scan, origin=await self._origin(node, want))
         picked = pick(want.job, want.catalogue, scan)
         if picked is None or not picked.in_the_way:
             return scan
-        request = AsideRequest(
-            directory=want.job.spec.checkpoint.directory,
-            paths=tuple(c.path for c in picked.in_the_way),
-            user=want.job.spec.user,
-        )
-        reply = await self._ask(node, "aside", request, AsideReply)
-        return None if reply is None else replace(scan, moved=reply.moved)
+        moved = await self._set_aside(node, want, picked.in_the_way)
+        return replace(scan, moved=moved)
 
-    async def _scan(self, node: NodeKey, want: Want, directory: str) -> _Found | None:
+    async def _origin(self, node: NodeKey, want: Want) -> _Found:
+        """Look below the origin, or beside it when it is a checkpoint itself."""
+        origin = want.job.spec.checkpoint.resume_from
+        below = await self._scan(node, want, origin)
+        if below:
+            return below
+        beside = await self._scan(node, want, str(PurePosixPath(origin).parent))
+        return tuple(c for c in beside if lies_at(c, origin))
+
+    async def _scan(self, node: NodeKey, want: Want, directory: str) -> _Found:
         request = ScanRequest(
             directory=directory,
             user=want.job.spec.user,
             known=want.catalogue.known(),
         )
         reply = await self._ask(node, "scan", request, ScanReply)
-        return None if reply is None else tuple(map(_proven, reply.checkpoints))
+        return tuple(map(_proven, reply.checkpoints))
+
+    async def _set_aside(
+        self, node: NodeKey, want: Want, in_the_way: _Found
+    ) -> tuple[Rejected, ...]:
+        request = AsideRequest(
+            directory=want.job.spec.checkpoint.directory,
+            paths=tuple(c.path for c in in_the_way),
+            user=want.job.spec.user,
+        )
+        return (await self._ask(node, "aside", request, AsideReply)).moved
 
     async def _ask(
         self, node: NodeKey, question: str, request: Message, kind: type[Reply]
-    ) -> Reply | None:
-        """Ask one node; None when it gives no usable answer, which is logged."""
+    ) -> Reply:
+        """Ask one node. Raises CannotLookError when it gives no usable answer."""
         try:
             answer = await self._env.bus.request(
                 subjects.ask(node, question), request.to_json(), seconds=ASK_SECONDS
             )
             reply = kind.from_json(answer.data)
         except UnreachableError as error:
-            why = str(error)
+            why = "its agent does not answer"
+            raise CannotLookError(node=node, question=question, why=why) from error
         except ValidationError as error:
             why = f"its answer has {error.error_count()} invalid fields"
-        else:
-            if not reply.error:
-                return reply
-            why = reply.error
-        self._log.info("node_cannot_look", node=node.node, question=question, why=why)
-        return None
+            raise CannotLookError(node=node, question=question, why=why) from error
+        if reply.error:
+            raise CannotLookError(node=node, question=question, why=reply.error)
+        return reply
 
-    def _tell(self, scan: Scanned) -> None:
-        """State the finding as a fact, unless it is only what is known already."""
-        want = self._wants.get(scan.key)
+    def _is_news(self, finding: Finding, failures: int) -> bool:
+        """Tell whether the policy has anything to do with it."""
+        want = self._wants.get(finding.key)
         if want is None:
-            return
-        choosing = scan.phase in {Phase.FINAL, Phase.RESUME}
-        if not choosing and not newly_whole(want.catalogue, scan.own):
-            return
-        self._env.facts.drop(self._told.get(scan.key, ""))
-        self._scans += 1
-        name = f"{SCAN_FACT}{scan.key.job}:{scan.attempt}:{self._scans}"
-        self._told[scan.key] = name
-        self._env.facts.put(name, scan)
+            return False
+        choosing = want.phase in CHOOSING
+        if isinstance(finding, Blind):
+            return choosing and failures >= BLIND_ROUNDS
+        return choosing or bool(newly_whole(want.catalogue, finding.own))
+
+    def _tell(self, finding: Finding) -> None:
+        """State a finding as a fact, in place of an older one nobody has judged."""
+        self._env.facts.drop(self._told.get(finding.key, ""))
+        self._findings += 1
+        name = f"{SCAN_FACT}{finding.key.job}:{finding.attempt}:{self._findings}"
+        self._told[finding.key] = name
+        self._env.facts.put(name, finding)
 
 
 def _concerned(

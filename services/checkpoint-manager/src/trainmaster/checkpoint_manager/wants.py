@@ -31,6 +31,8 @@ class Phase(StrEnum):
 
 URGENT: Final = frozenset({Phase.CLOSING, Phase.FINAL, Phase.RESUME})
 """Phases in which somebody waits for the answer."""
+CHOOSING: Final = frozenset({Phase.FINAL, Phase.RESUME})
+"""Phases in which the job waits for a restore point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,14 @@ class Want:
     phase: Phase
     nodes: tuple[NodeKey, ...]
     catalogue: Catalogue
+
+    @property
+    def place(self) -> str:
+        """Where the scan begins."""
+        checkpoint = self.job.spec.checkpoint
+        if self.phase is Phase.RESUME and not is_own(self.job):
+            return checkpoint.resume_from
+        return checkpoint.directory
 
     @property
     def identity(self) -> object:
@@ -64,6 +74,19 @@ class Scanned:
     own: tuple[ScannedCheckpoint, ...] = ()
     origin: tuple[ScannedCheckpoint, ...] = ()
     moved: tuple[Rejected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """No node could look, again and again: a fact for the policy."""
+
+    key: JobKey
+    attempt: int
+    place: str
+    reason: str
+
+
+Finding = Scanned | Blind
 
 
 def wanted(state: State, key: JobKey) -> Want | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 _STEP_MAX: Final = 2**31 - 1
 _TEXT_CHARS_MAX: Final = 32
+_WORD_CHARS_MAX: Final = 24
 _ESCAPES: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 )
@@ -58,7 +59,7 @@ def read_line(line: str) -> Reading | None:
         return None  # nearly all lines, at almost no cost
     plain = _ESCAPES.sub("", line)
     step = _step(plain)
-    if step is None or _qualified(_WORD_BEFORE_STEP, plain[: step.start()]):
+    if step is None or _qualified(_WORD_BEFORE_STEP, plain, step.start()):
         return None
     number = int(step[2].replace(",", ""))
     text = _loss(plain, after=step.end())
@@ -79,14 +80,14 @@ def _step(plain: str) -> re.Match[str] | None:
 
 def _loss(plain: str, *, after: int) -> str:
     for match in _LOSS.finditer(plain, after):
-        if not _qualified(_WORD_BEFORE_LOSS, plain[: match.start()]):
+        if not _qualified(_WORD_BEFORE_LOSS, plain, match.start()):
             return match["value"]
     return ""
 
 
-def _qualified(before: re.Pattern[str], plain: str) -> bool:
+def _qualified(pattern: re.Pattern[str], plain: str, at: int) -> bool:
     """Tell whether the word before makes it something else than the training's."""
-    word = before.search(plain)
+    word = pattern.search(plain, max(0, at - _WORD_CHARS_MAX), at)
     return word is not None and word[1].lower() in _NOT_TRAINING
 
 

@@ -174,9 +174,10 @@ class Desk:
             if submit.idempotency_key:  # the corrected file may use the key
                 await self.keys.release(submit.idempotency_key, submit.key.job)
             raise request.rejected(reply.faults)
-        new = isinstance(reply, Stored)
-        seq = reply.seq if new else await self.submissions.seq_of(submit.key)
-        return Accepted(key=submit.key, name=submit.spec.name, seq=seq, new=new)
+        if isinstance(reply, Stored):
+            return _accepted(submit, seq=reply.seq, new=True)
+        seq = await self.submissions.seq_of(submit.key)
+        return _accepted(submit, seq=seq, new=False)
 
     async def _ask(self, request: Request) -> Reply:
         """Put a request to the policy, under a name of its own, and wait."""
@@ -193,6 +194,10 @@ class Desk:
         reason = self.trouble()
         if reason:
             raise NotReadyError(reason=reason)
+
+
+def _accepted(submit: Submit, *, seq: int, new: bool) -> Accepted:
+    return Accepted(key=submit.key, name=submit.spec.name, seq=seq, new=new)
 
 
 async def _read(source: Source) -> JobRequest:

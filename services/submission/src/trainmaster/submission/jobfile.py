@@ -103,9 +103,9 @@ def _request(node: Node, source: Source, report: Report) -> JobRequest | None:
     top = Where(name="", place=node.place, report=report)
     values = dict(read_fields(node, top) or {})
     if source.job_name:
-        name = Scalar(text=source.job_name, plain=False)
+        given = Scalar(text=source.job_name, plain=False)
         where = Where(name="name", place=node.place, report=report)
-        values["name"] = FIELDS["name"](name, where) or ""
+        values["name"] = FIELDS["name"](given, where) or ""
     spec = meant(values, source.directory, report)
     for name in ("name", "command"):
         if name not in values and name not in report.places:

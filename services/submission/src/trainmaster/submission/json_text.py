@@ -1,7 +1,7 @@
 """Owns the way from JSON to the tree of a job file; JSON has no places to tell."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from trainmaster.submission.document import (
     Budget,
@@ -48,20 +48,18 @@ class _Word(str):
 
 def _node(value: Any, *, depth: int, budget: Budget) -> Node:
     budget.spend(depth)
-    match value:
-        case _Object():
-            pairs = [
-                Pair(key=usable(k), value=_node(v, depth=depth + 1, budget=budget))
-                for k, v in value
-            ]
-            return Pairs(pairs=tuple(pairs))
-        case list():
-            parts = cast("list[Any]", value)
-            items = [_node(part, depth=depth + 1, budget=budget) for part in parts]
-            return Items(items=tuple(items))
-        case _Word():
-            return Scalar(text=str(value), plain=True)
-        case str():
-            return Scalar(text=usable(value), plain=False)
-        case _:
-            return Scalar(text=json.dumps(value), plain=True)
+    kind: type[Any] = value.__class__
+    if kind is _Object:
+        pairs = [
+            Pair(key=usable(key), value=_node(part, depth=depth + 1, budget=budget))
+            for key, part in value
+        ]
+        return Pairs(pairs=tuple(pairs))
+    if kind is list:
+        items = [_node(part, depth=depth + 1, budget=budget) for part in value]
+        return Items(items=tuple(items))
+    if kind is _Word:
+        return Scalar(text=str(value), plain=True)
+    if kind is str:
+        return Scalar(text=usable(value), plain=False)
+    return Scalar(text=json.dumps(value), plain=True)

@@ -61,10 +61,10 @@ class Reconciler:
         self._logger = logger("agent").bind(node=node.key.node, job=job)
 
     def order(self, assignment: Assignment) -> None:
-        """Take an order in; a close that was carried out is answered again."""
+        """Take an order in; whatever is wanted of a closed attempt, it is closed."""
         self._wish = heard(self._wish, assignment)
         record = self._records.get(assignment.attempt)
-        if assignment.order is Order.CLOSE and record and record.closed:
+        if record is not None and record.closed is not None:
             self._say(assignment.attempt, record.closed)
         self._news.set()
 

@@ -1,0 +1,277 @@
+"""Decides how jobs, nodes and events read as JSON. Pure; what is secret stays out."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trainmaster.console.settings import SECRET_WORDS
+from trainmaster.console.shelf import Shelf
+from trainmaster.console.state import Told
+from trainmaster.console.summaries import summary
+from trainmaster.console.view import AttemptView, JobView, NodeView, ended_debts
+from trainmaster.core.events import Submitted
+from trainmaster.core.facts import MemberFact
+from trainmaster.core.ids import JobKey, MemberKey, NodeKey
+from trainmaster.core.messages import Progress, WaitReasons
+from trainmaster.core.record import LIVE, Job, JobState
+from trainmaster.core.spec import JobSpec
+from trainmaster.core.subjects import describe
+
+Json = dict[str, Any]
+REDACTED: Final = "[redacted]"
+_WAITING: Final = frozenset({JobState.QUEUED, JobState.HELD})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """What is known of a job that is not on the log."""
+
+    progress: Progress | None = None
+    waiting: WaitReasons | None = None
+
+
+# ------------------------------------------------------------------------------- jobs
+
+
+def job_row(view: JobView, now: Now) -> Json:
+    """Tell a job in one row."""
+    job = view.job
+    progress = _current(job, now.progress)
+    return {
+        "id": job.key.job,
+        "team": job.key.team,
+        "name": job.spec.name,
+        "state": job.state.value,
+        "attempt": job.attempt,
+        "priority": job.priority,
+        "nodes": [] if job.state in _WAITING else list(job.nodes),
+        "step": _step(view, progress),
+        "loss": None if progress is None else _number(progress.loss),
+        "reason": _reason(view, now.waiting),
+        "submitted_at": job.submitted_at.isoformat(),
+        "since": job.since.isoformat(),
+        "cause": _cause(view),
+    }
+
+
+def job_details(view: JobView, now: Now) -> Json:
+    """Tell all that is known of a job."""
+    job = view.job
+    reasons = now.waiting.reasons if now.waiting and job.state in _WAITING else ()
+    return {
+        **job_row(view, now),
+        "pool": job.pool,
+        "by": job.by,
+        "attempts": [_attempt(each) for each in view.attempts],
+        "waiting": [{"code": r.code, "message": r.message} for r in reasons],
+        "restore": _restore(job),
+        "unreclaimed": [
+            {
+                "attempt": attempt,
+                "nodes": [member.node for member in members],
+                "awaits": [_awaits(attempt, member.node) for member in members],
+            }
+            for attempt, members in ended_debts(job).items()
+        ],
+        "verdict": job.verdict,
+        "cancel": job.cancel and _plain(job.cancel, "by", "reason", "at"),
+        "stop": job.stop and _plain(job.stop, "cause", "reason", "at"),
+        "hold": job.hold or job.state is JobState.HELD,
+        "retries_used": job.retries_used,
+        "not_before": _time(job.not_before),
+        "avoid": list(job.avoid),
+        "archived": job.archived,
+        "spec": redacted(job.spec).model_dump(mode="json"),
+    }
+
+
+def redacted(spec: JobSpec) -> JobSpec:
+    """Leave out the values of variables whose names sound secret."""
+    env = {k: REDACTED if _sounds_secret(k) else v for k, v in spec.env.items()}
+    return spec if env == spec.env else spec.model_copy(update={"env": env})
+
+
+def _sounds_secret(name: str) -> bool:
+    lowered = name.lower()
+    return any(word in lowered for word in SECRET_WORDS) or lowered.endswith("_key")
+
+
+def _current(job: Job, progress: Progress | None) -> Progress | None:
+    if progress is None or progress.attempt != job.attempt:
+        return None
+    return progress
+
+
+def _step(view: JobView, progress: Progress | None) -> int | None:
+    if progress is not None:
+        return progress.step
+    known = max(view.step, view.job.step)
+    return known or None
+
+
+def _reason(view: JobView, waiting: WaitReasons | None) -> str:
+    job = view.job
+    if view.final:
+        return job.verdict
+    if job.state in _WAITING and waiting is not None and waiting.reasons:
+        return waiting.reasons[0].message
+    if job.state is JobState.STOPPING and job.stop is not None:
+        return job.stop.reason or job.stop.cause
+    if job.state in LIVE:
+        return ""
+    return "" if job.ended is None else job.ended.reason or job.ended.cause
+
+
+def _cause(view: JobView) -> str:
+    if view.job.state is JobState.STOPPING and view.job.stop is not None:
+        return view.job.stop.cause.value
+    return view.cause.value
+
+
+def _restore(job: Job) -> Json | None:
+    """Say from where the current attempt goes on, or the next one will."""
+    restore = job.chosen.restore if job.chosen is not None else job.restore
+    return None if restore is None else {"path": restore.path, "step": restore.step}
+
+
+def _attempt(view: AttemptView) -> Json:
+    return {
+        "attempt": view.attempt,
+        "nodes": list(view.nodes),
+        "members": [member.model_dump(mode="json") for member in view.members],
+        "placed_at": _time(view.placed_at),
+        "started_at": _time(view.started_at),
+        "ended_at": _time(view.ended_at),
+        "cause": view.cause.value,
+        "reason": view.reason,
+        "lost": view.lost,
+        "first": view.first and view.first.model_dump(mode="json"),
+        "restore_step": None if view.restore is None else view.restore.step,
+        "restore_path": "" if view.restore is None else view.restore.path,
+    }
+
+
+def _awaits(attempt: int, node: str) -> str:
+    return f"proof that nothing of attempt {attempt} is left on {node}"
+
+
+def _plain(value: object, *names: str) -> Json:
+    fields = {name: getattr(value, name) for name in names}
+    return {k: _time(v) if k == "at" else str(v) for k, v in fields.items()}
+
+
+def _time(at: Any) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _number(value: float | None) -> float | str | None:
+    """JSON has no word for what is not finite."""
+    finite = value is None or value - value == 0
+    return value if finite else str(value)
+
+
+# ------------------------------------------------------------------------------ nodes
+
+
+def node_rows(nodes: Mapping[NodeKey, NodeView], jobs: Shelf) -> list[Json]:
+    """Tell nodes with what is charged on them, and what blocks them."""
+    held: dict[NodeKey, _Held] = {key: _Held() for key in nodes}
+    for key in sorted(jobs.charged):
+        job = jobs[key].job
+        owed = ended_debts(job)
+        for attempt, members in sorted(job.unreclaimed.items()):
+            for member in members:
+                place = held.setdefault(NodeKey(job.pool, member.node), _Held())
+                place.charge(job, len(member.accelerators))
+                if attempt in owed:
+                    place.blocked.append(_blocked(job, attempt))
+    return [_node(k, nodes.get(k), h) for k, h in sorted(held.items())]
+
+
+class _Held:
+    """What one node is charged for."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.jobs: dict[str, None] = {}
+        self.blocked: list[str] = []
+
+    def charge(self, job: Job, accelerators: int) -> None:
+        self.used += accelerators
+        self.jobs[job.key.job] = None
+
+
+def _blocked(job: Job, attempt: int) -> str:
+    name = f" ({job.spec.name})" if job.spec.name else ""
+    return f"attempt {attempt} of job {job.key.job}{name} awaits proof"
+
+
+def _node(key: NodeKey, view: NodeView | None, held: _Held) -> Json:
+    known = view or NodeView()
+    return {
+        "pool": key.pool,
+        "node": key.node,
+        "state": "unknown" if view is None else known.state,
+        "reason": known.reason if known.state != "ready" else "",
+        "address": known.address,
+        "accelerators": known.capacity.accelerators,
+        "accelerators_used": held.used,
+        "cpus": known.capacity.cpus,
+        "memory_bytes": known.capacity.memory_bytes,
+        "lost_at": _time(known.lost_at),
+        "jobs": list(held.jobs),
+        "blocked_by": held.blocked,
+    }
+
+
+# ----------------------------------------------------------------------------- events
+
+
+def event_line(told: Told) -> Json:
+    """Tell one event of a job's life."""
+    entry = told.entry
+    event = entry.event
+    if isinstance(event, Submitted):
+        event = event.model_copy(update={"spec": redacted(event.spec)})
+    key = entry.key
+    attempt = key.attempt if isinstance(key, MemberKey) else _attempt_of(event)
+    return {
+        "seq": told.seq,
+        "time": entry.time.isoformat(),
+        "type": _type(told),
+        "attempt": attempt,
+        "publisher": type(event).publisher,
+        "summary": summary(event, key),
+        "event": json.loads(event.to_json()),
+    }
+
+
+def live_line(told: Told) -> Json:
+    """Tell one event of all there are, with whom it is about."""
+    key = told.entry.key
+    about = (
+        key._asdict()
+        if not isinstance(key, JobKey)
+        else {
+            "team": key.team,
+            "job": key.job,
+        }
+    )
+    return {**event_line(told), "about": about, "subject": describe(key)}
+
+
+def event_lines(tolds: Iterable[Told]) -> list[Json]:
+    """Tell several."""
+    return [event_line(told) for told in tolds]
+
+
+def _attempt_of(event: object) -> int:
+    return int(getattr(event, "attempt", 0))
+
+
+def _type(told: Told) -> str:
+    event = told.entry.event
+    if isinstance(event, MemberFact) and not event.kind.startswith("rank_"):
+        return f"member_{event.kind}"
+    return event.kind or event.family
