@@ -8,6 +8,8 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from tests.simulation.wishes import a_wish, save_some
+
 from trainmaster.checkpoint_manager.choice import pick
 from trainmaster.checkpoint_manager.policy import CheckpointManager
 from trainmaster.checkpoint_manager.state import EMPTY
@@ -20,7 +22,6 @@ from trainmaster.core.facts import Capacity, NodeLost, NodeRegistered
 from trainmaster.core.ids import JobId, JobKey, NodeKey
 from trainmaster.core.messages import Assignment, ScannedCheckpoint
 from trainmaster.core.record import FINAL, Job, JobState
-from trainmaster.core.spec import CheckpointSpec, JobSpec, SuccessSpec
 from trainmaster.core.values import Rejected
 from trainmaster.launcher.assignments import assignments
 from trainmaster.launcher.policy import Launcher
@@ -141,27 +142,13 @@ class World:
         if not self.submitted or self.chance.random() < 0.5:
             key = JobKey("default", JobId(f"J{len(self.submitted)}"))
             self.submitted.append(key)
-            facts[f"submit:{key.job}"] = Submit(key=key, by="us", spec=self._spec(key))
+            facts[f"submit:{key.job}"] = Submit(
+                key=key, by="us", spec=a_wish(key, self.chance)
+            )
             return
         key = self.chance.choice(self.submitted)
         kind = self.chance.choice((Cancel, Hold, Release))
         facts[f"{kind.__name__}:{key.job}"] = kind(key=key, by="us")
-
-    def _spec(self, key: JobKey) -> JobSpec:
-        saves = self.chance.random() < 0.6
-        return JobSpec(
-            name="sim",
-            command=("train",),
-            nodes=self.chance.choice((1, 1, 2, 3)),
-            accelerators_per_node=self.chance.choice((0, 1, 2)),
-            ranks_per_node=self.chance.choice((1, 2)),
-            retries_max=self.chance.choice((0, 1, 3)),
-            priority=self.chance.choice((0, 100)),
-            hold=self.chance.random() < 0.1,
-            time_limit_seconds=self.chance.choice((0, 0, 60)),
-            checkpoint=CheckpointSpec(directory=f"/ckpt/{key.job}" if saves else ""),
-            success=SuccessSpec(step=self.chance.choice((0, 3)) if saves else 0),
-        )
 
     async def _node(self, agent: SimAgent) -> None:
         orders = assigned_to(agent, self.told)
@@ -170,7 +157,8 @@ class World:
         for job, told in orders:
             agent.obey(job, told)
         agent.live()
-        self._save_checkpoints(agent)
+        torn = 0.2 if self.storm else 0.0
+        save_some(agent, self.disks, self.chance, torn_share=torn)
         while agent.outbox and not agent.dead:
             await self.log.append(((agent.outbox.pop(0),),), Heads())
             if self.storm and self.chance.random() < 0.3:
@@ -249,25 +237,6 @@ class World:
         self.disks[scan.key.job] = [c for c in saved if c.path not in paths]
         moved = tuple(Rejected(path=path, moved_to="aside") for path in sorted(paths))
         return replace(scan, moved=moved)
-
-    def _save_checkpoints(self, agent: SimAgent) -> None:
-        """Let jobs that run save one more step now and then, sometimes torn."""
-        for (job, _), part in agent.parts.items():
-            alive = any(e is None for e in part.ranks.values()) and not part.closed
-            if not alive or self.chance.random() < 0.5:
-                continue
-            saved = self.disks.setdefault(job, [])
-            step = max((c.step for c in saved), default=0) + 1
-            torn = "" if not self.storm or self.chance.random() < 0.8 else "it is torn"
-            saved.append(
-                ScannedCheckpoint(
-                    path=f"/ckpt/{job}/step-{step}",
-                    step=step,
-                    format="plain",
-                    digest=f"d{step}",
-                    problem=torn,
-                )
-            )
 
     # ------------------------------------------------------------------ the end
 

@@ -1,4 +1,4 @@
-"""The loop on real servers: one active replica, every crash repaired, a lost log seen."""
+"""The loop on real servers: one is active, a crash is repaired, a lost log is seen."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

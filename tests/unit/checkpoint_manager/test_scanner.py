@@ -103,7 +103,8 @@ async def test_the_choice_follows_the_last_proof_at_once(
             seconds.append((chosen.time - reclaimed.time).total_seconds())
     median = sorted(seconds)[len(seconds) // 2]
     print(f"reclaimed to chosen: median {median * 1000:.1f} ms of {len(seconds)}")  # noqa: T201
-    assert median < 0.03
+    # 30 ms is the budget of a quiet machine; the next regular look would take 2 s
+    assert median < 0.5
 
 
 async def test_a_running_job_is_watched(servers: Stack, directory: Path, spec: JobSpec):

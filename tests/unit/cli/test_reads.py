@@ -1,15 +1,14 @@
-"""Looking at jobs, events, output and nodes."""
+"""Looking at jobs and nodes, and changing jobs."""
 
 import json
 import re
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.cli.terminal import Terminal, interrupted
-from tests.unit.client.server import Answer, Server, a_problem, a_stream
+from tests.unit.cli.terminal import Terminal
+from tests.unit.client.server import Answer, Server, a_problem
 
 from trainmaster.cli.details import lines_of
 from trainmaster.cli.exits import Exit
@@ -49,7 +48,7 @@ JOBS: list[dict[str, Any]] = [
 NODE = {
     "pool": "local",
     "node": "n1",
-    "state": "registered",
+    "state": "ready",
     "address": "127.0.0.1",
     "accelerators": 4,
     "accelerators_used": 2,
@@ -57,24 +56,6 @@ NODE = {
     "jobs": ["J1"],
     "blocked_by": [],
 }
-EVENTS: list[dict[str, Any]] = [
-    {
-        "seq": 3,
-        "time": "2026-01-01T00:00:00Z",
-        "type": "submitted",
-        "attempt": 0,
-        "summary": "by ada",
-        "event": {},
-    },
-    {
-        "seq": 5,
-        "time": "2026-01-01T00:00:01.5Z",
-        "type": "attempt_placed",
-        "attempt": 1,
-        "summary": "on n1, n2",
-        "event": {},
-    },
-]
 PLAIN = (
     "JOB                         NAME     STATE    FOR  ATTEMPT  STEP   LOSS  NODES   "
     "REASON"
@@ -133,7 +114,7 @@ def test_nodes_show_what_is_used_and_who_blocks_them(
     lines = terminal.tm("nodes").out.splitlines()
     assert [re.split("  +", line) for line in lines] == [
         ["NODE", "POOL", "STATE", "ACCELERATORS", "CPUS", "JOBS", "BLOCKED BY"],
-        ["n1", "local", "registered", "2/4", "8", "J1", "-"],
+        ["n1", "local", "ready", "2/4", "8", "J1", "-"],
         ["n2", "local", "lost", "2/4", "8", "-", "J0"],
     ]
 
@@ -143,7 +124,7 @@ def test_a_job_is_told_state_first():
         "pool": "local",
         "restore": {"path": "/c/step-100", "step": 100},
         "waiting": [{"code": "gang", "message": "needs 2 nodes, 1 is free"}],
-        "unreclaimed": [{"attempt": 1, "node": "n3"}],
+        "unreclaimed": [{"attempt": 1, "nodes": ["n3"], "awaits": ["proof ..."]}],
         "attempts": [
             {
                 "attempt": 1,
@@ -184,7 +165,7 @@ def test_without_a_job_the_server_is_told(terminal: Terminal, with_jobs: Server)
         f"trainmaster at {with_jobs.url}",
         "  scheduler            ready",
         "  monitor              catching up",
-        "jobs: 1 queued, 1 running",
+        "jobs not over: 1 queued, 1 running",
     ]
 
 
@@ -210,58 +191,6 @@ def test_what_went_wrong_is_said_and_coded(
     ended = terminal.tm(*words)
     assert ended.code == code
     assert ended.err == "tm: no job `x`; see `tm list`\n"
-
-
-def test_events_are_told_one_a_line(terminal: Terminal, server: Server):
-    server.answers("GET /api/v1/jobs/J1/events", Answer(body=EVENTS))
-    lines = terminal.tm("events", "J1").out.splitlines()
-    assert [
-        re.sub(r"^\d\d:\d\d:\d\d\.\d{3} +", "", line).split() for line in lines
-    ] == [
-        ["submitted", "by", "ada"],
-        ["attempt_placed", "#1", "on", "n1,", "n2"],
-    ]
-    assert json.loads(terminal.tm("events", "J1", "-o", "json").out) == EVENTS
-
-
-def test_followed_events_end_with_the_job(terminal: Terminal, server: Server):
-    server.answers("GET /api/v1/jobs/lm", Answer(body=JOBS[0] | {"id": "J1"}))
-    over = EVENTS[1] | {"seq": 9, "type": "failed"}
-    later = EVENTS[1] | {"seq": 10, "type": "archived"}
-    server.answers("GET /api/v1/jobs/J1/events", a_stream([*EVENTS, over, later]))
-    ended = terminal.tm("events", "lm", "-f", "-o", "json")
-    told = [json.loads(line)["seq"] for line in ended.out.splitlines()]
-    assert (ended.code, told) == (Exit.OK, [3, 5, 9])
-
-
-def test_output_is_shown_as_it_is(terminal: Terminal, server: Server):
-    server.answers("GET /api/v1/jobs/J1/logs", Answer(body="a\nb", kind="text/plain"))
-    ended = terminal.tm("logs", "J1", "--attempt", "2", "--rank", "0")
-    assert ended.out == "a\nb"
-    assert server.asked[0].query == {"attempt": "2", "rank": "0"}
-
-
-def test_followed_output_of_one_rank_has_no_prefix(terminal: Terminal, server: Server):
-    server.answers("GET /api/v1/jobs/J1", Answer(body=JOBS[0] | {"id": "J1"}))
-    chunks = [{"rank": 0, "attempt": 1, "text": text} for text in ("on", "e\ntwo\n")]
-    server.answers("GET /api/v1/jobs/J1/logs", a_stream(chunks))
-    assert terminal.tm("logs", "J1", "-f", "--rank", "0").out == "one\ntwo\n"
-    assert terminal.tm("logs", "J1", "-f").out == "[0] one\n[0] two\n"
-
-
-def test_ctrl_c_while_following_detaches(terminal: Terminal, server: Server):
-    hold = threading.Event()
-    server.answers("GET /api/v1/jobs/J1", Answer(body=JOBS[0] | {"id": "J1"}))
-    chunk = {"rank": 0, "attempt": 1, "text": "one\nhalf"}
-    server.answers("GET /api/v1/jobs/J1/logs", a_stream([chunk], hold=hold))
-    process = terminal.tm_process("logs", "-f", "J1")
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    ended = interrupted(process, once=lambda: True)
-    hold.set()
-    assert (first, ended.out) == ("[0] one\n", "[0] half\n")
-    assert ended.code == Exit.OK
-    assert "Detached; job J1 goes on" in ended.err
 
 
 def test_jobs_are_changed_by_what_they_are_called(terminal: Terminal, server: Server):

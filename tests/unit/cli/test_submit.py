@@ -14,7 +14,13 @@ from trainmaster.cli.exits import Exit
 pytestmark = pytest.mark.unit
 
 RECEIPT = {"job": "J1", "team": "default", "name": "lm", "seq": 7}
-JOB = {"id": "J1", "team": "default", "name": "lm", "state": "running"}
+JOB = {
+    "id": "J1",
+    "team": "default",
+    "name": "lm",
+    "state": "running",
+    "spec": {"nodes": 2, "ranks_per_node": 1},
+}
 
 
 def an_event(seq: int, kind: str, summary: str = "") -> dict[str, Any]:
@@ -28,8 +34,8 @@ def an_event(seq: int, kind: str, summary: str = "") -> dict[str, Any]:
     }
 
 
-def a_chunk(text: str, rank: int = 0) -> dict[str, Any]:
-    return {"rank": rank, "attempt": 1, "text": text}
+def a_chunk(offset: int, text: str, rank: int = 0) -> dict[str, Any]:
+    return {"rank": rank, "attempt": 1, "offset": offset, "text": text}
 
 
 @pytest.fixture
@@ -137,19 +143,21 @@ def test_a_dry_run_shows_what_would_be_submitted(
 def test_waiting_ends_as_the_job_does(
     terminal: Terminal, server: Server, file: Path, kind: str, code: Exit
 ):
-    goes(server, an_event(7, "submitted"), an_event(9, kind, "rank 1 exited with 1"))
+    goes(server, an_event(7, "submitted"), an_event(9, kind, f"{kind}: so it was"))
     ended = terminal.tm("submit", str(file), "--wait")
     assert ended.code == code
-    assert ended.out.splitlines()[1:] == [
-        f"lm (J1) {kind.upper()}: rank 1 exited with 1"
-    ]
+    assert ended.out.splitlines()[1:] == [f"lm (J1) {kind}: so it was"]
 
 
 def test_following_shows_events_and_output_to_the_last_line(
     terminal: Terminal, server: Server, file: Path
 ):
     goes(server, an_event(7, "attempt_started", "2 ranks"), an_event(9, "succeeded"))
-    chunks = [a_chunk("step 1\nste"), a_chunk("step 1\n", 1), a_chunk("p 2\nend")]
+    chunks = [
+        a_chunk(0, "step 1\nste"),
+        a_chunk(0, "step 1\n", 1),
+        a_chunk(10, "p 2\nend"),
+    ]
     server.answers("GET /api/v1/jobs/J1/logs", a_stream(chunks))
     ended = terminal.tm("submit", str(file), "--follow")
     assert ended.code == Exit.OK

@@ -184,25 +184,28 @@ def test_following_goes_on_behind_what_was_read(server: Server, client: Client):
     assert [asked.query["after"] for asked in server.asked] == ["0", "5"]
 
 
-def test_output_goes_on_behind_the_last_id(server: Server, client: Client):
-    chunk = {"rank": 0, "attempt": 1, "text": "a\n"}
+def test_output_that_comes_again_is_shown_once(server: Server, client: Client):
+    def chunk(offset: int, text: str, rank: int = 0) -> dict[str, object]:
+        return {"rank": rank, "attempt": 1, "offset": offset, "text": text}
+
     server.answers(
         "GET /api/v1/jobs/J1/logs",
-        a_stream([chunk, chunk], ids=True, drop=True),
-        a_stream([chunk]),
+        a_stream([chunk(0, "a\n"), chunk(2, "\u00fc\n"), chunk(0, "x", 1)], drop=True),
+        a_stream([chunk(0, "a\n\u00fc\nb"), chunk(6, "c"), chunk(0, "xy", 1)]),
     )
-    assert len(list(client.follow_logs("J1", rank=0))) == 3
-    assert server.asked[0].query == {"rank": "0", "follow": "true"}
-    assert server.asked[1].headers["last-event-id"] == "2"
+    seen: dict[int, str] = {}
+    for told in client.follow_logs("J1", attempt=1):
+        seen[told["rank"]] = seen.get(told["rank"], "") + told["text"]
+    assert seen == {0: "a\n\u00fc\nbc", 1: "xy"}
+    assert server.asked[0].query == {"attempt": "1", "follow": "true"}
+    assert len(server.asked) == 2
 
 
-def test_output_without_ids_is_never_shown_twice(server: Server, client: Client):
-    chunk = {"rank": 0, "attempt": 1, "text": "a\n"}
-    server.answers("GET /api/v1/jobs/J1/logs", a_stream([chunk], drop=True))
-    taken: list[str] = []
-    with pytest.raises(UnreachableError):
-        taken.extend(chunk["text"] for chunk in client.follow_logs("J1"))
-    assert taken == ["a\n"]
+def test_a_stream_that_stays_away_is_given_up(server: Server, client: Client):
+    server.answers("GET /api/v1/jobs/J1/logs", a_problem(503, "it is stopping"))
+    with pytest.raises(NotReadyError, match="it is stopping"):
+        list(client.follow_logs("J1"))
+    assert len(server.asked) > 1
 
 
 def test_following_nothing_is_missing_at_once(server: Server, client: Client):

@@ -25,7 +25,7 @@ from trainmaster.submission.jobfile import Source
 from trainmaster.submission.ports import Claim
 from trainmaster.submission.requests import Already, Cancel, Hold, Stored
 from trainmaster.submission.settings import KEY_KNOWN_HOURS
-from trainmaster.testkit.builders import LIVES, a_history
+from trainmaster.testkit.builders import LIVES, a_history, a_reclaimed
 
 pytestmark = pytest.mark.unit
 
@@ -194,6 +194,11 @@ async def test_a_change_that_cannot_be_says_why():
         for event in a_history(LIVES[JobState.FAILED]):
             world.store(key, event)
         with pytest.raises(NotPossibleError, match="job-1: the job is over: it failed"):
+            await desk.change(Cancel(key=key))
+        world.store(key, a_reclaimed(1, ("n1", "n2")))
+        world.store(key, Archived(attempt=1))
+        assert key not in world.state.jobs
+        with pytest.raises(NotPossibleError, match="the job is over and archived"):
             await desk.change(Cancel(key=key))
     assert sum(isinstance(e.event, Submitted) for e in world.entries) == 1
 

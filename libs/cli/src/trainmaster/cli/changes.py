@@ -106,10 +106,10 @@ def _stay(client: "Client", receipt: "Receipt", wanted: Submission) -> int:
 
 
 def _show_end(receipt: "Receipt", over: "JobEvent") -> None:
-    kind = coloured(over["type"].upper(), over["type"])
-    summary = words.line(over, "summary")
-    told = "" if summary == words.NONE else f": {summary}"
-    put(f"{receipt['name']} ({receipt['job']}) {kind}{told}\n")
+    kind, summary = over["type"], words.line(over, "summary")
+    told = summary if summary.startswith(kind) else f"{kind}: {summary}"
+    shown = coloured(told.removesuffix(f": {words.NONE}"), kind)
+    put(f"{receipt['name']} ({receipt['job']}) {shown}\n")
 
 
 def change(

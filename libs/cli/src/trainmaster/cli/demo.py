@@ -154,8 +154,8 @@ def _conclude(client: Client, job: str, told: Told) -> int:
     for event in told.events:
         if event["type"] == "attempt_reclaimed":
             for proof in _body(event)["proofs"]:
-                attempt, node = event.get("attempt"), proof["node"]
-                say(f"  attempt {attempt} on {node}: {_how(proof)}")
+                number, node = event.get("attempt"), proof["node"]
+                say(f"  attempt {number} on {node}: {_how(proof)}")
     say(f"\nThe job {details['state']}: {details.get('verdict') or ''}".rstrip(": "))
     succeeded = details["state"] == "succeeded" and told.killed
     return Exit.OK if succeeded else Exit.FAILED

@@ -5,7 +5,7 @@ Ctrl-C only detaches: the job goes on, and the last line says how to come back.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from trainmaster.client.errors import MissingError
 
 if TYPE_CHECKING:
     from trainmaster.client.client import Client
-    from trainmaster.client.shapes import JobEvent, LogChunk
+    from trainmaster.client.shapes import JobDetails, JobEvent, LogChunk
 
 FINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
 _APPEAR_SECONDS: Final = 5.0
@@ -43,12 +43,13 @@ def until_over(client: "Client", job: str, wish: Wish) -> "JobEvent | None":
     began = time.monotonic()
     until = began + wish.seconds if wish.seconds else None
     streams: dict[str, Callable[[], Iterable[Any]]] = {
-        "events": lambda: _events_once_known(client, job)
+        "events": lambda: client.follow_events(job)
     }
     if wish.logs:
-        streams["logs"] = lambda: _logs_once_known(client, job)
+        streams["logs"] = lambda: client.follow_logs(job)
     try:
-        over = _watch(Merged(streams), wish, until)
+        printer = Printer(named=_has_several_ranks(_once_known(client, job)))
+        over = _watch(Merged(streams), wish, printer, until)
     except KeyboardInterrupt:
         detached(job)
         return None
@@ -57,8 +58,10 @@ def until_over(client: "Client", job: str, wish: Wish) -> "JobEvent | None":
     return over
 
 
-def _watch(merged: Merged, wish: Wish, until: float | None) -> "JobEvent | None":
-    printer, over = Printer(), None
+def _watch(
+    merged: Merged, wish: Wish, printer: "Printer", until: float | None
+) -> "JobEvent | None":
+    over: JobEvent | None = None
     for told in merged.take(until=until):
         if not isinstance(told, Item):
             if told.error is not None and told.stream == "events":
@@ -86,28 +89,21 @@ def _finish(merged: Merged, printer: "Printer") -> None:
     printer.close()
 
 
-def _events_once_known(client: "Client", job: str) -> Iterator["JobEvent"]:
-    _wait_until_known(client, job)
-    yield from client.follow_events(job)
-
-
-def _logs_once_known(client: "Client", job: str) -> Iterator["LogChunk"]:
-    _wait_until_known(client, job)
-    yield from client.follow_logs(job)
-
-
-def _wait_until_known(client: "Client", job: str) -> None:
+def _once_known(client: "Client", job: str) -> "JobDetails":
     """Wait until a job that was just submitted is known where jobs are read."""
     until = time.monotonic() + _APPEAR_SECONDS
     while True:
         try:
-            client.job(job)
+            return client.job(job)
         except MissingError:
             if time.monotonic() > until:
                 raise
             time.sleep(_APPEAR_PAUSE_SECONDS)
-        else:
-            return
+
+
+def _has_several_ranks(job: "JobDetails") -> bool:
+    spec = words.as_fields(job.get("spec"))
+    return int(spec.get("nodes", 1)) * int(spec.get("ranks_per_node", 2)) > 1
 
 
 def follow_events(client: "Client", reference: str, *, how: Format) -> int:
@@ -127,8 +123,9 @@ def follow_logs(
     client: "Client", reference: str, *, attempt: int | None, rank: int | None
 ) -> int:
     """Show output until there is no more."""
-    job = str(client.job(reference)["id"])
-    printer = Printer(named=rank is None)
+    details = client.job(reference)
+    job = str(details["id"])
+    printer = Printer(named=rank is None and _has_several_ranks(details))
     try:
         for chunk in client.follow_logs(job, attempt=attempt, rank=rank):
             printer.show(chunk)
@@ -166,9 +163,9 @@ def show_event(event: "JobEvent", *, how: Format) -> None:
 
 @dataclass(slots=True)
 class Printer:
-    """Prints output in whole lines, each with its rank once there are several."""
+    """Prints output in whole lines; `named` puts the rank before each."""
 
-    named: bool = True
+    named: bool
     _rests: dict[tuple[int, int], str] = field(
         default_factory=dict[tuple[int, int], str]
     )

@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from trainmaster.cli import words
 from trainmaster.cli.output import Column, Format, coloured, say, show_data, show_rows
 from trainmaster.cli.output import write as put
 from trainmaster.cli.remote import connect
+
+_NOT_OVER: Final = "queued,held,placed,starting,running,stopping,settling"
+_COUNTED_MAX: Final = 1000
 
 
 def list_jobs(
@@ -70,6 +73,7 @@ NODE_COLUMNS = (
     Column(title="ACCELERATORS", of=_accelerators, right=True),
     Column(title="CPUS", of=lambda r: words.text(r, "cpus"), right=True),
     Column(title="ADDRESS", of=lambda r: words.text(r, "address"), wide=True),
+    Column(title="REASON", of=lambda r: words.line(r, "reason"), wide=True),
     Column(title="JOBS", of=lambda r: words.text(r, "jobs")),
     Column(title="BLOCKED BY", of=lambda r: words.text(r, "blocked_by")),
 )
@@ -91,11 +95,11 @@ def show_job(data: Path | None, reference: str, *, how: Format) -> None:
 
 
 def show_server(data: Path | None, *, how: Format) -> None:
-    """Show whether the server is well and how many jobs are in which state."""
+    """Show whether the server is well and how many jobs are not over."""
     with connect(data) as client:
         services = client.ready()
         counts: dict[str, int] = {}
-        for row in client.jobs():
+        for row in client.jobs(state=_NOT_OVER, limit=_COUNTED_MAX):
             counts[row["state"]] = counts.get(row["state"], 0) + 1
         if how in {Format.JSON, Format.YAML, Format.NAME}:
             summary = {"url": client.url, "services": services, "jobs": counts}
@@ -105,7 +109,7 @@ def show_server(data: Path | None, *, how: Format) -> None:
         for name, state in services.items():
             put(f"  {name:<20} {coloured(state, state)}\n")
         told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-        put(f"jobs: {told or 'none'}\n")
+        put(f"jobs not over: {told or 'none'}\n")
 
 
 def show_events(data: Path | None, reference: str, *, follow: bool, how: Format) -> int:

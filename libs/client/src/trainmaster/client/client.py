@@ -27,6 +27,7 @@ from trainmaster.client.shapes import (
     NodeRow,
     Receipt,
 )
+from trainmaster.client.unseen import Unseen
 from trainmaster.client.wire import AGAIN_SECONDS, Wire
 from trainmaster.core.errors import UnreachableError
 
@@ -180,8 +181,9 @@ class Client:
     ) -> Iterator[LogChunk]:
         """Yield output as it comes, of one attempt or rank or of all."""
         params = _given(attempt=attempt, rank=rank) | {"follow": "true"}
+        unseen = Unseen()
         for told in self._wire.follow(f"{_job_path(reference)}/logs", params):
-            yield cast("LogChunk", json.loads(told.data))
+            yield from unseen.part_of(json.loads(told.data))
 
 
 def _job_path(reference: str) -> str:

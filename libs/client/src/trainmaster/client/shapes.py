@@ -56,11 +56,16 @@ class JobEvent(TypedDict):
 
 
 class LogChunk(TypedDict):
-    """A piece of one rank's output; not always a whole line."""
+    """A piece of one rank's output, from a byte of its file; not always a whole line.
+
+    With `skipped_bytes` the text says that so many are missing here.
+    """
 
     rank: int
     attempt: int
+    offset: int
     text: str
+    skipped_bytes: NotRequired[int]
 
 
 class NodeRow(TypedDict):

@@ -67,20 +67,19 @@ class Wire:
         return answer
 
     def follow(self, path: str, params: dict[str, str]) -> Iterator[ServerSentEvent]:
-        """Read a stream to its end, across lost connections where it can go on.
+        """Read a stream to its end, across lost connections.
 
-        It can when the events have ids, or when the caller moves `params["after"]` on
-        with what was read.
+        After one it begins anew: the caller moves `params` on with what was read, or
+        passes over what comes again.
         """
-        failures, last = 0, ""
+        failures = 0
         while True:
             try:
-                for told in self._stream(path, params, last):
-                    failures, last = 0, told.id or last
+                for told in self._stream(path, params):
+                    failures = 0
                     yield told
             except (UnreachableError, NotReadyError):
-                resumable = bool(last) or "after" in params
-                if self._closed or failures >= len(AGAIN_SECONDS) or not resumable:
+                if self._closed or failures >= len(AGAIN_SECONDS):
                     raise
                 time.sleep(AGAIN_SECONDS[failures])
                 failures += 1
@@ -88,11 +87,9 @@ class Wire:
                 return
 
     def _stream(
-        self, path: str, params: Mapping[str, str], last: str
+        self, path: str, params: Mapping[str, str]
     ) -> Iterator[ServerSentEvent]:
         headers = {"Accept": "text/event-stream"}
-        if last:
-            headers["Last-Event-ID"] = last
         timeout = httpx.Timeout(_SECONDS, read=_SILENCE_SECONDS)
         with (
             self._speaking(),

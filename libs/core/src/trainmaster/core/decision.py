@@ -76,8 +76,15 @@ class Policy(Protocol[S_contra]):
     again on the same state. At most one transition of a job per decision.
     """
 
-    name: str
-    hears: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """Name the service."""
+        ...
+
+    @property
+    def hears(self) -> tuple[str, ...]:
+        """Name the subjects it folds, as filters."""
+        ...
 
     def fold(self, state: S_contra, entry: Entry) -> Iterable[Changed]:
         """Take one event in and name the rows it touched."""

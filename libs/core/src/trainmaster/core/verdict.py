@@ -200,6 +200,7 @@ def _backoff_seconds(job: Job, rounds: int) -> float:
     """
     if rounds == 0:
         return 0.0
-    base = min(_BACKOFF_FIRST_SECONDS * 2 ** (rounds - 1), _BACKOFF_MOST_SECONDS)
+    longer = _BACKOFF_FIRST_SECONDS * float(2 ** (rounds - 1))
+    base = min(longer, _BACKOFF_MOST_SECONDS)
     seed = hashlib.sha256(f"{job.key.job}:{job.attempt}".encode()).digest()[0]
     return base * (1 + seed / 512)

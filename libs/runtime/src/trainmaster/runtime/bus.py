@@ -215,7 +215,7 @@ async def connect(address: BusAddress, *, name: str) -> Bus:
                 disconnected_cb=on_disconnected,
                 reconnected_cb=on_reconnected,
                 max_reconnect_attempts=-1,
-                reconnect_time_wait=_RECONNECT_SECONDS,  # pyright: ignore[reportArgumentType] a float works
+                reconnect_time_wait=_RECONNECT_SECONDS,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
                 pending_size=_PENDING_BYTES,
                 allow_reconnect=True,
             )

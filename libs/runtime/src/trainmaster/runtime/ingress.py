@@ -72,7 +72,7 @@ def broker(settings: Settings, metrics: Metrics, connection: Connection) -> Nats
         ),
         inbox_prefix=f"_INBOX_{settings.nats_user}",
         max_reconnect_attempts=-1,
-        reconnect_time_wait=_RECONNECT_SECONDS,  # pyright: ignore[reportArgumentType] any number of seconds
+        reconnect_time_wait=_RECONNECT_SECONDS,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         ping_interval=_PING_SECONDS,
         pending_size=_PENDING_BYTES,
         graceful_timeout=_GRACEFUL_SECONDS,

@@ -7,6 +7,7 @@ saying the same again costs nothing, and what is no longer wanted is purged.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from trainmaster.core.decision import Changed
@@ -17,6 +18,7 @@ from trainmaster.runtime.telemetry import logger
 
 S = TypeVar("S")
 _SECONDS: Final = 5.0
+_OWNERS_AT_ONCE: Final = 64
 
 Wanted = Mapping[str, Message]
 """Messages by subject."""
@@ -66,8 +68,7 @@ class LastValues(Generic[S]):
                 await self._load()
             self._wake.clear()
             while self._pending:
-                owner, values = self._pending.popitem()
-                await self._bring_about(owner, values)
+                await self._bring_about_some()
             await self._wake.wait()
 
     async def _load(self) -> None:
@@ -84,20 +85,28 @@ class LastValues(Generic[S]):
     def _stream_prefix(self) -> str:
         return f"tm.{self._stream.lower()}.>"
 
+    async def _bring_about_some(self) -> None:
+        """Serve those who wait longest, at once: each waits for a disk, not for us."""
+        owners = list(islice(self._pending, _OWNERS_AT_ONCE))
+        async with asyncio.TaskGroup() as tasks:
+            for owner in owners:
+                values = self._pending.pop(owner)
+                tasks.create_task(self._bring_about(owner, values))
+
     async def _bring_about(self, owner: str, values: dict[str, bytes]) -> None:
         known = self._published.setdefault(owner, {})
-        for subject, body in values.items():
-            if known.get(subject, (None, 0))[0] != body:
-                known[subject] = body, await self._publish(subject, body, known)
-        for subject in [s for s in known if s not in values]:
-            await self._purge(subject)
-            del known[subject]
+        async with asyncio.TaskGroup() as tasks:
+            for subject, body in values.items():
+                if known.get(subject, (None, 0))[0] != body:
+                    tasks.create_task(self._publish(subject, body, known))
+            for subject in [s for s in known if s not in values]:
+                tasks.create_task(self._purge(subject, known))
         if not known:
             del self._published[owner]
 
     async def _publish(
-        self, subject: str, body: bytes, known: Mapping[str, tuple[bytes, int]]
-    ) -> int:
+        self, subject: str, body: bytes, known: dict[str, tuple[bytes, int]]
+    ) -> None:
         seq = known.get(subject, (b"", 0))[1]
         answer = await self._log.bus.request(
             subject,
@@ -116,7 +125,8 @@ class LastValues(Generic[S]):
                 address=self._log.bus.address.url,
                 hint="somebody else wrote it; what is there is read again",
             )
-        return int(decoded["seq"])
+        known[subject] = body, int(decoded["seq"])
 
-    async def _purge(self, subject: str) -> None:
+    async def _purge(self, subject: str, known: dict[str, tuple[bytes, int]]) -> None:
         await self._log.bus.ask_api(f"STREAM.PURGE.{self._stream}", {"filter": subject})
+        del known[subject]

@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Generic, Protocol, TypeVar
 
 from trainmaster.core import subjects
@@ -18,6 +18,7 @@ from trainmaster.core.decision import Changed, Decision, Policy
 from trainmaster.core.envelope import Entry, Raw, Undecodable, decode
 from trainmaster.core.ids import JobKey
 from trainmaster.core.moment import Interval, Moment
+from trainmaster.runtime.blindness import Blindness
 from trainmaster.runtime.clock import ServerClock
 from trainmaster.runtime.database import Changes, Database, Leader, Saved
 from trainmaster.runtime.facts import Facts
@@ -36,7 +37,6 @@ _ALIVE_SECONDS: Final = 5.0
 _SAVE_SECONDS: Final = 0.2
 _FROZEN_SECONDS: Final = 3.0
 _AGAIN_SECONDS: Final = 0.01
-_BLIND_KEPT: Final = timedelta(days=2)
 
 
 class Effect(Protocol[S_contra]):
@@ -63,18 +63,6 @@ class Parts(Generic[S]):
     metrics: Metrics
     epoch: int
     effects: Sequence[Effect[S]] = ()
-
-
-@dataclass(slots=True)
-class Blindness:
-    """The times this service could not see, in server time."""
-
-    intervals: list[Interval] = field(default_factory=list[Interval])
-
-    def cover(self, start: datetime, end: datetime) -> None:
-        """Add a stretch and forget old ones."""
-        kept = [i for i in self.intervals if i.end > end - _BLIND_KEPT]
-        self.intervals = [*kept, Interval(start=start, end=end)]
 
 
 class Loop(Generic[S]):
@@ -160,11 +148,8 @@ class Loop(Generic[S]):
     async def _turn(self, leader: Leader) -> None:
         await self._wait()
         await self._notice_blindness(leader)
-        folded = 0
         for reader in self.readers:
-            entries = reader.take(BATCH_ENTRIES_MAX)
-            folded += len(entries)
-            for raw in entries:
+            for raw in reader.take(BATCH_ENTRIES_MAX):
                 self._fold(raw)
             await reader.replenish()
         FAILPOINTS.reach(f"{self.parts.policy.name}.after_fold")
@@ -172,8 +157,6 @@ class Loop(Generic[S]):
             await self._decide()
         FAILPOINTS.reach(f"{self.parts.policy.name}.before_commit")
         await self._save(leader)
-        if not folded:
-            FAILPOINTS.reach(f"{self.parts.policy.name}.idle")
 
     async def _wait(self) -> None:
         """Return at once if there is work, else at a wake-up, a fact or a tick."""

@@ -52,7 +52,7 @@ class SimService:
         self.wake_at: datetime | None = None
         self._tables = tables()
         self._chance = chance
-        self._log = Log(self.bus, source=policy.name, epoch=1)  # pyright: ignore[reportArgumentType] the simulated bus has the methods it needs
+        self._log = Log(self.bus, source=policy.name, epoch=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         self._streams: dict[str, tuple[str, ...]] = {}
         self._barriers: dict[str, int] = {}
         for subject in policy.hears:

@@ -6,7 +6,7 @@ Pure. A job here outlives its archiving, and its ended attempts are kept in brie
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from trainmaster.core.events import (
     AttemptEnded,
@@ -142,7 +142,7 @@ class NodeView:
         return next((word for word, holds in words.items() if holds), "ready")
 
 
-_FLAGS: Final[Mapping[type[Event], Mapping[str, bool]]] = {
+_FLAGS: Final[Mapping[type[Event], Mapping[str, Any]]] = {
     NodeQuarantined: {"quarantined": True},
     DrainRequested: {"draining": True},
     Drained: {"drained": True},

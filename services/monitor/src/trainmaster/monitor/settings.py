@@ -18,6 +18,7 @@ FINDING_SECONDS: Final = 0.7
 
 FLUSH_SECONDS: Final = 0.5
 """Progress of a job is published at most this often."""
+LISTEN_AGAIN_SECONDS: Final = 1.0
 QUEUE_MESSAGES_MAX: Final = 20_000
 QUEUE_BYTES_MAX: Final = 32 * 2**20
 SLICE_SECONDS: Final = 0.005

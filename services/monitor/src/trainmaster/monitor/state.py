@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from trainmaster.core.decision import Changed
 from trainmaster.core.envelope import Entry
@@ -120,7 +120,7 @@ def fold(state: State, entry: Entry) -> Iterable[Changed]:
             pass
 
 
-_FLAGS: Final[Mapping[type[Event], Mapping[str, bool]]] = {
+_FLAGS: Final[Mapping[type[Event], Mapping[str, Any]]] = {
     NodeQuarantined: {"quarantined": True},
     DrainRequested: {"draining": True},
     Drained: {"drained": True},

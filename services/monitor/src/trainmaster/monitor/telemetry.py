@@ -16,6 +16,7 @@ from faststream.nats import NatsMessage, NatsRouter
 from pydantic import ValidationError
 
 from trainmaster.core import subjects
+from trainmaster.core.errors import UnreachableError
 from trainmaster.core.messages import NodeHeartbeat
 from trainmaster.monitor.board import Board
 from trainmaster.monitor.counts import Counts
@@ -28,6 +29,7 @@ from trainmaster.monitor.progress import ProgressEffect
 from trainmaster.monitor.settings import (
     FLUSH_SECONDS,
     FORGET_NODE_SECONDS,
+    LISTEN_AGAIN_SECONDS,
     QUEUE_BYTES_MAX,
     QUEUE_MESSAGES_MAX,
     SLICE_SECONDS,
@@ -35,6 +37,7 @@ from trainmaster.monitor.settings import (
 from trainmaster.runtime.clock import pause, wall
 from trainmaster.runtime.ingress import Connection, as_it_came, broker, running
 from trainmaster.runtime.service import Env
+from trainmaster.runtime.telemetry import logger
 
 HEARTBEAT: Final = "heartbeat"
 OUTPUT: Final = "output"
@@ -68,9 +71,18 @@ class Telemetry:
         self._not_finite: dict[str, NotFinite] = {}
         self._news = asyncio.Event()
         self._progress_at = 0.0
+        self._log = logger("monitor")
 
     async def run(self) -> None:
-        """Listen until cancelled. Raises UnreachableError without a server."""
+        """Listen until cancelled, again and again while there is no server."""
+        while True:
+            try:
+                await self._listen()
+            except UnreachableError as error:
+                self._log.warning("telemetry_unreachable", error=str(error))
+                await pause(LISTEN_AGAIN_SECONDS)
+
+    async def _listen(self) -> None:
         env = self._parts.env
         connection = Connection(lost=self.lost, back=self.back)
         made = broker(env.settings, env.metrics, connection)

@@ -31,9 +31,9 @@ class Archiver:
         for key in _candidates(state, changed):
             self._waiting[key] = None
             self._wake.set()
-        for name, key in changed or ():
-            if name == "job" and isinstance(key, JobKey) and key not in state.jobs:
-                self._env.facts.drop(ARCHIVED_FACT + key.job)
+        for name, each in changed or ():
+            if name == "job" and isinstance(each, JobKey) and each not in state.jobs:
+                self._env.facts.drop(ARCHIVED_FACT + each.job)
 
     async def run(self) -> None:
         """Archive until cancelled."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from trainmaster.core.events import Event
 from trainmaster.core.facts import (
@@ -74,7 +74,7 @@ def node_after(node: Node, event: Event) -> Node:
     return replace(node, **_FLAGS.get(type(event), {}), **offered)
 
 
-def _offered(capacity: Capacity) -> dict[str, int]:
+def _offered(capacity: Capacity) -> dict[str, Any]:
     return {
         "accelerators": min(max(capacity.accelerators, 0), DEVICES_PER_NODE_MAX),
         "cpus": max(capacity.cpus, 0),

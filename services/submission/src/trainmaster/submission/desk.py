@@ -18,7 +18,7 @@ from trainmaster.core.errors import (
     PermanentError,
     TransientError,
 )
-from trainmaster.core.ids import JobId, JobKey
+from trainmaster.core.ids import TOKEN, JobId, JobKey
 from trainmaster.core.spec import JobSpec, RunAs
 from trainmaster.runtime.facts import Facts
 from trainmaster.submission.jobfile import JobRequest, Source, read
@@ -137,17 +137,21 @@ class Desk:
             case Stored() | Already():
                 return reply
             case Missing():
-                raise NotFoundError(
-                    kind="live job",
-                    name=request.key.job,
-                    hint=f"team {request.key.team} has none of this id, see `tm list`",
-                )
+                raise await self._missing(request.key)
             case Impossible(message=message):
                 raise NotPossibleError(job=request.key.job, message=message)
             case Unfit():
                 raise NotPossibleError(job=request.key.job, message="it is not right")
             case _:
                 assert_never(reply)
+
+    async def _missing(self, key: JobKey) -> NotFoundError | NotPossibleError:
+        """Tell a job that never was from one that left all live state."""
+        named = all(map(TOKEN.fullmatch, key))
+        if named and await self.submissions.seq_of(key):
+            return NotPossibleError(job=key.job, message="the job is over and archived")
+        hint = f"team {key.team} has none of this id, see `tm list`"
+        return NotFoundError(kind="job", name=key.job, hint=hint)
 
     async def _claim(self, key: JobKey, once: Once) -> tuple[JobKey, int]:
         """Claim a key: the job it stands for, and where that is on the log, or 0."""

@@ -39,6 +39,7 @@ def _name_below(directory: Path, path: str) -> str:
 
 def _move(directory: Path, name: str) -> Rejected:
     source, aside = directory / name, directory / ASIDE
+    target: Path | None
     try:
         aside.mkdir(exist_ok=True)
         free = next(each for each in _names(aside, name) if not each.exists())

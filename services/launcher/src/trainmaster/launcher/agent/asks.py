@@ -21,7 +21,11 @@ from trainmaster.runtime.bus import Bus
 from trainmaster.runtime.telemetry import logger
 
 _AT_ONCE: Final = 4
-_QUESTIONS: Final = {SCAN: (ScanRequest, ScanReply), ASIDE: (AsideRequest, AsideReply)}
+_Words = tuple[type[ScanRequest | AsideRequest], type[ScanReply | AsideReply]]
+_QUESTIONS: Final[dict[str, _Words]] = {
+    SCAN: (ScanRequest, ScanReply),
+    ASIDE: (AsideRequest, AsideReply),
+}
 
 
 class Asks:

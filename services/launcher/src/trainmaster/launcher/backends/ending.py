@@ -19,6 +19,7 @@ from trainmaster.runtime.clock import pause
 
 _RECORD_SECONDS: Final = 30.0  # from a rank's end to its record, on a slow disk
 _STEP_SECONDS: Final = 0.005
+_SHIM_SECONDS: Final = 0.02  # for a shim to write its record and go; a look costs more
 
 
 async def exit_of(rank: RankDirectory) -> Exit:
@@ -63,12 +64,17 @@ async def groups_gone(ranks: Sequence[RankDirectory], *, within_seconds: float) 
     """Wait until the ranks and all of their process groups have ended.
 
     The rank may be a shell that dies at once while the training it started still saves.
+    A shim stays as long as anything its rank left behind: without one, none is looked for.
     """
     deadline = time.monotonic() + within_seconds
-    while members := await asyncio.to_thread(_group_members, ranks):
+    while with_shim := [rank for rank in ranks if _has_shim(rank)]:
+        members = await asyncio.to_thread(_group_members, with_shim)
+        if not members:
+            return True
         left = deadline - time.monotonic()
         if left <= 0 or not await all_gone(members, within_seconds=left):
             return False
+        await all_gone(_shims(with_shim), within_seconds=_SHIM_SECONDS)
     return True
 
 
@@ -87,6 +93,10 @@ def _running(rank: RankDirectory) -> Identity | None:
 def _has_shim(rank: RankDirectory) -> bool:
     started = rank.started
     return started is not None and proc.is_alive(started.shim_identity)
+
+
+def _shims(ranks: Sequence[RankDirectory]) -> list[Identity]:
+    return [started.shim_identity for rank in ranks if (started := rank.started)]
 
 
 def _pid(rank: RankDirectory) -> int | None:

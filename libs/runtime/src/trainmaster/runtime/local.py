@@ -1,0 +1,151 @@
+"""What the stack of one machine is made of: its servers, users, secrets and nodes."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainmaster.core.ids import NodeKey
+from trainmaster.runtime.bus import Bus, BusAddress, connect
+from trainmaster.runtime.embedded import (
+    EmbeddedNats,
+    EmbeddedPostgres,
+    NatsUser,
+    kept_password,
+)
+from trainmaster.runtime.embedded.files import private_directory
+from trainmaster.runtime.permissions import (
+    Permissions,
+    agent_name,
+    agent_permissions,
+    service_permissions,
+)
+from trainmaster.runtime.provision import (
+    Role,
+    declare_roles,
+    declare_streams,
+    deploy_folder,
+    read_grants,
+    read_streams,
+)
+from trainmaster.runtime.settings import Settings
+
+POOL: Final = "local"
+PROVISIONER: Final = "provisioner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What `tm up` was told."""
+
+    data: Path
+    nodes: int = 1
+    fake_accelerators: int = 0
+
+    @property
+    def credentials(self) -> Path:
+        """The file the command line reads: address and token, 0600."""
+        return self.data / "credentials.json"
+
+    @property
+    def node_keys(self) -> tuple[NodeKey, ...]:
+        """The nodes of this machine."""
+        return tuple(NodeKey(POOL, f"n{i + 1}") for i in range(self.nodes))
+
+
+class Stack:
+    """The embedded servers with their users, and what the services are told."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.grants = read_grants(deploy_folder())
+        self._secrets = private_directory(options.data) / "secrets"
+        private_directory(self._secrets)
+        self.nats = EmbeddedNats(data=options.data, users=self._users())
+        self.postgres = EmbeddedPostgres(data=options.data)
+
+    def secret(self, name: str) -> str:
+        """Return the password kept under a name, made when first asked for."""
+        return kept_password(self._secrets / name)
+
+    async def start(self) -> None:
+        """Start or adopt both servers, then declare streams and roles."""
+        await asyncio.gather(self.nats.start(), self.postgres.start())
+        await asyncio.gather(self._declare_streams(), self._declare_roles())
+
+    async def stop(self) -> None:
+        """Stop both servers."""
+        await asyncio.gather(self.nats.stop(), self.postgres.stop())
+
+    def settings(self, service: str, *, port: int) -> Settings:
+        """Tell one service where the servers are and who it is."""
+        role = self._role(service)
+        return Settings.model_validate(
+            {
+                "nats_url": self.nats.url,
+                "nats_user": service,
+                "nats_password": self.secret(f"nats-{service}"),
+                "database_url": self.postgres.dsn(
+                    user=role.name, password=role.password, database="trainmaster"
+                ),
+                "http_port": port,
+                "admin_token": self.secret("admin-token"),
+            }
+        )
+
+    def agent_settings(self, node: NodeKey) -> dict[str, Any]:
+        """Tell one agent the same; keys are fields of the agent's settings."""
+        name = agent_name(node)
+        root = private_directory(self.options.data / "nodes") / node.node
+        return {
+            "pool": node.pool,
+            "node": node.node,
+            "root": private_directory(root),
+            "fake_accelerators": self.options.fake_accelerators,
+            "nats_url": self.nats.url,
+            "nats_user": name,
+            "nats_password": self.secret(f"nats-{name}"),
+        }
+
+    async def provisioner(self) -> Bus:
+        """Connect as the only user who may declare streams."""
+        address = BusAddress(
+            url=self.nats.url,
+            user=PROVISIONER,
+            password=self.secret(f"nats-{PROVISIONER}"),
+        )
+        return await connect(address, name=PROVISIONER)
+
+    def _role(self, service: str) -> Role:
+        return Role(service=service, password=self.secret(f"postgres-{service}"))
+
+    def _users(self) -> tuple[NatsUser, ...]:
+        provisioner = Permissions(
+            publish=("$JS.API.>",), subscribe=(f"_INBOX_{PROVISIONER}.>",)
+        )
+        rights = {
+            PROVISIONER: provisioner,
+            **{n: service_permissions(n, grant) for n, grant in self.grants.items()},
+            **{agent_name(k): agent_permissions(k) for k in self.options.node_keys},
+        }
+        return tuple(
+            NatsUser(
+                name=name,
+                password=self.secret(f"nats-{name}"),
+                publish=right.publish,
+                subscribe=right.subscribe,
+                allow_responses=right.answers,
+            )
+            for name, right in rights.items()
+        )
+
+    async def _declare_streams(self) -> None:
+        bus = await self.provisioner()
+        try:
+            await declare_streams(bus, read_streams(deploy_folder()))
+        finally:
+            await bus.close()
+
+    async def _declare_roles(self) -> None:
+        roles = {name: self._role(name) for name in self.grants}
+        await declare_roles(self.postgres.superuser_dsn(), roles)
