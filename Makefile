@@ -29,7 +29,7 @@ INSTALL := $(UV) pip install --quiet --python $(BIN)/python --compile-bytecode
 INSTALL_OURS := $(INSTALL) --no-deps --no-build-isolation $(FOLDERS:%=-e %)
 EXPORT := $(UV) export --quiet --locked --no-header --no-annotate --no-emit-workspace
 
-.PHONY: help setup demo test check lint types contracts quick up bench sim soak \
+.PHONY: help setup demo test check lint types contracts quick up bench sim soak proto \
 	requirements format clean
 
 help: ## list every target
@@ -52,6 +52,9 @@ lint: .venv/.dev ## ruff: rules and format
 types: .venv/.dev ## basedpyright, then mypy as second opinion
 	$(BIN)/basedpyright
 	$(BIN)/mypy
+
+proto: .venv/.dev ## write the schemas, samples and tables of proto/ again
+	$(BIN)/python -m tools.generate_contract $(ARGS)
 
 contracts: .venv/.dev ## import-linter: who may import whom
 	$(BIN)/lint-imports --no-logo

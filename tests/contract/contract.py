@@ -35,7 +35,11 @@ def concrete(base: type[Message]) -> Iterator[type[Message]]:
         yield from concrete(model)
 
 
-MODELS: Final = sorted(set(concrete(Message)), key=lambda model: model.__name__)
+MODELS: Final = sorted(
+    # Only core's: services make messages of their own for what is not the contract.
+    {m for m in concrete(Message) if m.__module__.startswith("trainmaster.core.")},
+    key=lambda model: model.__name__,
+)
 EVENTS: Final = [model for model in MODELS if issubclass(model, Event)]
 
 

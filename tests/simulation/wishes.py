@@ -20,7 +20,7 @@ def a_wish(key: JobKey, chance: random.Random) -> JobSpec:
         retries_max=chance.choice((0, 1, 3)),
         priority=chance.choice((0, 100)),
         hold=chance.random() < 0.1,
-        time_limit_seconds=chance.choice((0, 0, 60)),
+        time_limit_seconds=chance.choice((0, 0, 5)),
         checkpoint=CheckpointSpec(directory=f"/ckpt/{key.job}" if saves else ""),
         success=SuccessSpec(step=chance.choice((0, 3)) if saves else 0),
     )

@@ -33,7 +33,7 @@ from trainmaster.runtime.log import Log
 from trainmaster.runtime.permissions import agent_name, agent_permissions
 from trainmaster.runtime.provision import declare_streams, deploy_folder, read_streams
 
-WITHIN_SECONDS = 20.0
+WITHIN_SECONDS = 40.0
 NODE = NodeKey("local", "n1")
 JOB = JobKey("default", JobId("01JOB"))
 ADMIN = NatsUser(name="admin", password="a", publish=(">",), subscribe=(">",))

@@ -119,6 +119,14 @@ async def test_a_closed_attempt_never_starts_and_answers_again(desk: Desk):
 
 
 @pytest.mark.usefixtures("inside")
+async def test_what_cannot_be_read_is_no_order(desk: Desk):
+    for subject in (f"tm.assign.local.n1.{JOB.job}", "tm.assign.local.n1.a.b"):
+        await desk.bus.request(subject, b'{"attempt": "x"}', seconds=5)
+    await desk.order(Order.UNSPECIFIED)
+    assert (await desk.started("exit 0")).pids
+
+
+@pytest.mark.usefixtures("inside")
 async def test_a_higher_attempt_closes_the_lower_one_first(desk: Desk):
     (pid,) = (await desk.started("sleep 600")).pids
     desk.shell("exit 0")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.unit.console.caller import console
-from tests.unit.console.stack import Stack, stack, start_database
+from tests.unit.console.stack import Stack, eventually, stack, start_database
 
 from trainmaster.core import subjects
 from trainmaster.core.events import Transition
@@ -232,3 +232,25 @@ async def test_secret_variables_are_shown_without_their_values(world: Stack):
         assert job["spec"]["env"] == {"HF_TOKEN": "[redacted]", "SEED": "1"}
         answer = await caller.http.get("/jobs/train/events")
         assert "hush" not in answer.text
+
+
+async def test_followers_miss_nothing_while_the_bus_is_away(world: Stack):
+    async with console(world) as caller:
+        await lead(world, "submitted placed ordered started")
+        await say_output(world, "before\n")
+        await caller.until("/jobs/train/events", lambda told: len(told) == 4)
+        async with (
+            caller.stream("/jobs/train/logs", follow="true") as output,
+            caller.stream("/jobs/train/events", follow="true", after=4) as events,
+        ):
+            assert (await anext(output))["text"] == "before\n"
+            await world.nats.kill()
+            assert (await caller.get("/jobs/train"))["state"] == "running"
+            await world.nats.start()
+            await eventually(lambda: world.admin.connected)
+            await say_output(world, "after\n", offset=7)
+            life = a_history("submitted placed ordered started completed")
+            await world.say(JOB, life[-1])
+            assert (await anext(output))["text"] == "after\n"
+            assert (await anext(events))["type"] == "attempt_ended"
+        await eventually(lambda: caller.running.ready)

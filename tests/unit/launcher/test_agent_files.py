@@ -43,7 +43,7 @@ CLOSED = RECORD.model_copy(
 
 def test_what_is_kept_is_read_by_the_next_agent(tmp_path: Path):
     Disk(tmp_path).save(FIRST, RECORD)
-    Disk(tmp_path).save(SECOND, CLOSED, durable=True)
+    Disk(tmp_path).save(SECOND, CLOSED)
     disk = Disk(tmp_path)
     assert disk.of_job(FIRST.job) == {1: RECORD, 2: CLOSED}
     assert disk.unfinished_jobs() == [FIRST.job]

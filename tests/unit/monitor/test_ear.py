@@ -126,6 +126,12 @@ def test_a_step_without_a_loss_keeps_the_last_one(ear: Listener):
     assert ear.progress == (1, 11, 2.5)
 
 
+def test_a_new_attempt_does_not_inherit_a_loss(ear: Listener):
+    ear.metric(10, loss=2.5)
+    ear.metric(5, attempt=2, grad_norm=0.5)
+    assert ear.progress == (2, 5, None)
+
+
 def test_a_phase_without_a_step_is_no_progress(ear: Listener):
     ear.metric(10, loss=2.5)
     ear.metric(0)

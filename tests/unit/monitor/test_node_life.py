@@ -191,6 +191,22 @@ def test_a_monitor_that_does_not_look_judges_nobody(world: World):
     assert world.decide().groups == ()
 
 
+def test_what_was_heard_long_ago_is_no_silence_now(world: World):
+    world.live(5, "n1", "n2")
+    world.seconds += 300
+    world.say(node_key("n3"), NodeQuarantined())
+    assert world.decide().groups == ()
+
+
+def test_a_fact_that_comes_late_is_judged_on_what_was_heard_already(world: World):
+    world.live(5, "n1", "n2")
+    now, world.seconds = world.seconds, world.seconds - 2
+    world.say(node_key("n1"), NodeLost())
+    world.seconds = now
+    groups = world.decide().groups
+    assert [write.key for group in groups for write in group] == [node_key("n1")]
+
+
 def test_a_restarted_monitor_gives_every_node_its_time(world: World):
     world.live(5, "n1", "n2")
     world.seconds += 600

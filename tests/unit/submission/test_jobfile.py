@@ -42,7 +42,7 @@ checkpoint:
   resume_from: /data/old
 output_directory: /results/{job}
 data_directory: data
-success: {step: 1000, checkpoint: true, outputs: [weights.npy]}
+success: {step: 1000, checkpoint: true}
 retries: 5
 time_limit: 2h
 total_limit: 1d
@@ -91,9 +91,7 @@ def test_every_field_arrives():
         ),
         output_directory="/results/J1",
         data_directory=f"{DIRECTORY}/src/data",
-        success=SuccessSpec(
-            step=1000, checkpoint=True, outputs=("/results/J1/weights.npy",)
-        ),
+        success=SuccessSpec(step=1000, checkpoint=True),
         retries_max=5,
         time_limit_seconds=7200.0,
         total_limit_seconds=86_400.0,

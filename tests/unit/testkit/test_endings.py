@@ -129,7 +129,6 @@ def test_rule_3_success_of_a_lost_attempt_needs_some_evidence():
         (SuccessSpec(step=10), {"step": 9}, "comes before the declared step 10"),
         (SuccessSpec(step=10), {"evidence": ()}, "names no evidence"),
         (SuccessSpec(checkpoint=True), {"evidence": ()}, "names no evidence"),
-        (SuccessSpec(outputs=("m",)), {"evidence": ()}, "names no evidence"),
     ],
 )
 def test_rule_3_success_without_what_was_declared_is_found(

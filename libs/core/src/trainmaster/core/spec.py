@@ -42,7 +42,6 @@ class SuccessSpec(Message):
 
     step: Int32 = 0
     checkpoint: bool = False
-    outputs: tuple[str, ...] = ()
 
 
 class JobSpec(Message):

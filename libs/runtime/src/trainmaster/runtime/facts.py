@@ -33,12 +33,8 @@ class Facts:
             waiting = asyncio.get_running_loop().create_future()
             self._questions[name] = waiting
             self.put(name, value)
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            self.drop(name)
-            self._questions.pop(name, None)
-            raise
+        # Whoever stops waiting leaves the question: it is answered all the same.
+        return await asyncio.shield(waiting)
 
     def answer(self, name: str, value: Any) -> None:
         """Give the answer; the question is no longer a fact."""

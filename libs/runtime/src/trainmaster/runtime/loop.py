@@ -265,7 +265,8 @@ class Loop(Generic[S]):
         wait = TICK_SECONDS
         if decision.wake_at is not None:
             wait = max(0.001, (decision.wake_at - now.at).total_seconds())
-        self._due = time.monotonic() + wait
+        # Never longer than a tick: who sleeps on would look frozen to itself.
+        self._due = time.monotonic() + min(wait, TICK_SECONDS)
 
     async def _save(self, leader: Leader) -> None:
         moved = {
@@ -277,7 +278,8 @@ class Loop(Generic[S]):
         if since < (_SAVE_SECONDS if moved or self._dirty else _ALIVE_SECONDS):
             # The log is the truth: what is not saved yet would be read again. Saving
             # a little later writes a busy job's row once for several of its events.
-            self._due = min(self._due, self._saved_at + _SAVE_SECONDS)
+            if moved or self._dirty:
+                self._due = min(self._due, self._saved_at + _SAVE_SECONDS)
             return
         changes = Changes(
             documents=self.parts.tables.dump(self.state, self._dirty),

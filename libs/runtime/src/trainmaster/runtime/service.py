@@ -35,6 +35,7 @@ from trainmaster.runtime.telemetry import Metrics, configure_logs, logger
 
 _BACKOFF_SECONDS: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
 _LOST_SECONDS: Final = 5.0
+_LOOP: Final = "loop"
 _BEAT_SECONDS: Final = 2.0
 _HANDOVER_SECONDS: Final = 1.0
 
@@ -73,8 +74,13 @@ class Running:
     def __init__(self, env: Env, service: Service) -> None:
         self.env = env
         self.service = service
-        self.trouble = "starting"
+        self._troubles = {_LOOP: "starting"}
         self._log = logger(env.name)
+
+    @property
+    def trouble(self) -> str:
+        """What keeps this service from being ready, "" for nothing known."""
+        return "; ".join(self._troubles.values())
 
     @property
     def ready(self) -> bool:
@@ -85,10 +91,9 @@ class Running:
     async def run(self) -> None:
         """Keep the loop and the tasks going until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._keep(self._one_loop))
-            group.create_task(self._keep(self._beat))
-            for task in self.service.tasks:
-                group.create_task(self._keep(task))
+            group.create_task(self._keep(_LOOP, self._one_loop))
+            for number, task in enumerate((self._beat, *self.service.tasks)):
+                group.create_task(self._keep(f"task {number}", task))
 
     async def _one_loop(self) -> None:
         env, service = self.env, self.service
@@ -105,7 +110,7 @@ class Running:
             )
         )
         env.loop = loop
-        self.trouble = ""
+        self._troubles.pop(_LOOP, None)
         await loop.run()
 
     async def _beat(self) -> None:
@@ -117,26 +122,36 @@ class Running:
                 )
             await pause(_BEAT_SECONDS)
 
-    async def _keep(self, task: Callable[[], Awaitable[None]]) -> None:
+    async def _keep(self, name: str, task: Callable[[], Awaitable[None]]) -> None:
+        """Run something again and again: leaving it is the one way to recover."""
         failures = 0
         while True:
             try:
                 await task()
             except* LogLostError as group:
-                self.trouble = str(group.exceptions[0])
-                self._log.critical("log_lost", error=self.trouble)
+                self._troubles[name] = _first(group)
+                self._log.critical("log_lost", error=_first(group))
                 await pause(_LOST_SECONDS)
             except* LeadershipLostError as group:
-                self._log.info("leadership_lost", error=str(group.exceptions[0]))
+                self._log.info("leadership_lost", error=_first(group))
             except* TransientError as group:
-                self.trouble = str(group.exceptions[0])
-                self._log.warning("loop_left", error=self.trouble)
+                self._troubles[name] = _first(group)
+                self._log.warning("loop_left", error=_first(group))
             except* Exception:  # noqa: BLE001 one recovery path: reload
-                self.trouble = "an unexpected error; see the log"
+                self._troubles[name] = "an unexpected error; see the log"
                 self._log.exception("loop_crashed")
             self.env.metrics.restarts.inc()
             await pause(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)])
+            self._troubles.pop(name, None)
             failures = 0 if self.ready else failures + 1
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> str:
+    """Name the first error of a group of groups."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error)
 
 
 def web(running: Sequence[Running]) -> FastAPI:

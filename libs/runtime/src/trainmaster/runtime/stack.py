@@ -53,7 +53,6 @@ async def up(options: Options) -> int:
     with lock:
         (options.data / "pid").write_text(f"{os.getpid()}\n")
         stack = Stack(options)
-        await stack.start()
         port = settle_port(options.data / "http.port").number
         builds: dict[str, Build] = _entry_points("trainmaster.services")
         run_agent: Agent = _entry_points("trainmaster.agents")["process"]
@@ -64,6 +63,7 @@ async def up(options: Options) -> int:
             print(_welcome(stack, at, time.monotonic() - began), flush=True)
 
         try:
+            await stack.start()
             await serve(
                 builds,
                 {name: stack.settings(name, port=port) for name in builds},

@@ -46,6 +46,8 @@ IMPATIENT: Final[Mapping[str, str]] = {
     "TM_REAPER_PREPARE_SECONDS": "20",
     "TM_REAPER_START_SECONDS": "20",
     "TM_REAPER_STOP_MARGIN_SECONDS": "6",
+    # well below the limits above: an absence must be noticed before a limit falls due
+    "TM_REAPER_SERVICE_SILENT_SECONDS": "3",
 }
 _READY_SECONDS: Final = 60.0
 

@@ -189,7 +189,7 @@ def _despite_cancel(step: Step, reports: Mapping[Part, Reports]) -> Iterator[str
 def _declared(job: Job) -> bool:
     """Tell whether the job says itself what success is."""
     wanted = job.spec.success
-    return bool(wanted.step or wanted.checkpoint or wanted.outputs)
+    return bool(wanted.step or wanted.checkpoint)
 
 
 def _exits_of(job: Job, reports: Mapping[Part, Reports]) -> Sequence[RankExit]:

@@ -112,7 +112,7 @@ def _step(view: JobView, progress: Progress | None) -> int | None:
 
 def _reason(view: JobView, waiting: WaitReasons | None) -> str:
     job = view.job
-    if view.final:
+    if view.final and job.verdict:
         return job.verdict
     if job.state in _WAITING and waiting is not None and waiting.reasons:
         return waiting.reasons[0].message

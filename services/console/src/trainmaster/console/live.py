@@ -5,6 +5,7 @@ after each reconnect. Output is dealt out to followers, each with a bounded queu
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from trainmaster.console.settings import BEHIND_BYTES_MAX, LOOK_SECONDS
 from trainmaster.console.state import State
 from trainmaster.core import subjects
 from trainmaster.core.decision import Changed
+from trainmaster.core.errors import UnreachableError
 from trainmaster.core.ids import JobKey
 from trainmaster.core.messages import OutputChunk, Progress, WaitReasons
 from trainmaster.core.record import JobState
@@ -72,16 +74,21 @@ class Status:
         try:
             while True:
                 self._again.clear()
-                for subject in (_WAITING, _PROGRESS):
-                    async for raw in self._env.log.last_values(
-                        subjects.STATUS, subject
-                    ):
-                        self._take(raw.subject, raw.body)
-                await self._again.wait()
+                try:
+                    await self._read_stored()
+                except UnreachableError:
+                    await pause(LOOK_SECONDS)  # a lost bus is the loop's to report
+                else:
+                    await self._again.wait()
         finally:
             bus.forget(self._again.set)
             for subscription in subscriptions:
                 await subscription.unsubscribe()
+
+    async def _read_stored(self) -> None:
+        for subject in (_WAITING, _PROGRESS):
+            async for raw in self._env.log.last_values(subjects.STATUS, subject):
+                self._take(raw.subject, raw.body)
 
     async def _receive(self, message: Msg) -> None:
         self._take(message.subject, message.data)
@@ -171,12 +178,16 @@ class Outlet:
             while True:
                 await pause(LOOK_SECONDS)
                 if self._queues and bus.connected:
-                    facts = await self._env.log.facts(subjects.OUTPUT)
-                    # What was stored a while ago was also heard by now.
-                    self.heard, self._stored = self._stored, facts.last_seq
+                    with contextlib.suppress(UnreachableError):  # asked again later
+                        await self._look()
         finally:
             bus.forget(self._missed)
             await subscription.unsubscribe()
+
+    async def _look(self) -> None:
+        facts = await self._env.log.facts(subjects.OUTPUT)
+        # What was stored a while ago was also heard by now.
+        self.heard, self._stored = self._stored, facts.last_seq
 
     def _missed(self) -> None:
         for queues in self._queues.values():

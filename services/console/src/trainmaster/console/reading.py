@@ -20,7 +20,8 @@ from trainmaster.console.state import State, Told
 from trainmaster.console.view import JobView
 from trainmaster.core import subjects
 from trainmaster.core.envelope import Entry, Raw, decode
-from trainmaster.core.ids import JobId, JobKey
+from trainmaster.core.errors import UnreachableError
+from trainmaster.core.ids import JobKey
 from trainmaster.core.messages import OutputChunk
 from trainmaster.runtime.clock import pause
 from trainmaster.runtime.http import ProblemError
@@ -48,6 +49,7 @@ class _Place:
     """How far a follower has read the stream."""
 
     seq: int = 0
+    begun: bool = False
 
 
 class Reading:
@@ -117,10 +119,15 @@ class Reading:
                 wake.clear()
                 state = self._known()
                 if state is not None:
-                    for told in await self.events(key, after=after):
-                        after = told.seq
-                        yield told
-                    if _gone(state, key) and len(_places(state, key)) <= after:
+                    count, gone = len(state.trail(key.job).places), _gone(state, key)
+                    try:
+                        told = await self.events(key, after=after)
+                    except UnreachableError:
+                        told, count, gone = [], after, False  # asked again below
+                    for each in told:
+                        yield each
+                    after = max(after, count)
+                    if gone:
                         return
                 await _woken(wake, LOOK_SECONDS)
 
@@ -150,27 +157,30 @@ class Reading:
 
     async def follow_output(self, wish: OutputWish) -> AsyncGenerator[Piece]:
         """Yield stored output and what comes, until the job is over and all is told."""
-        seen, place, over = Seen(), _Place(), self._over(wish.key)
+        seen, place, over = Seen(), _Place(), False
         with self._bell.listen(wish.key.job) as wake:
-            queue = Queue(wake=wake, attempt=wish.attempt, rank=wish.rank)
+            queue = Queue(wake=wake, attempt=wish.attempt, rank=wish.rank, gap=True)
             with self._outlet.follow(wish.key, queue):
-                async for piece in self._history(wish, place):
-                    for new in seen.new(piece):
-                        yield new
-                while not over:
-                    await _woken(wake, LOOK_SECONDS)
+                while True:
                     wake.clear()
                     over = self._over(wish.key)
-                    async for piece in self._next(wish, queue, place, over=over):
-                        for new in seen.new(piece):
-                            yield new
+                    try:
+                        async for piece in self._next(wish, queue, place, over=over):
+                            for new in seen.new(piece):
+                                yield new
+                    except UnreachableError:
+                        queue.gap, over = True, False  # asked again below
+                    if over:
+                        return
+                    await _woken(wake, LOOK_SECONDS)
 
     async def _next(
         self, wish: OutputWish, queue: Queue, place: _Place, *, over: bool
     ) -> AsyncGenerator[Piece]:
         """Yield what came since, first from the stream if some of it was not heard."""
-        if over:
+        if over and place.begun:
             await pause(QUIET_SECONDS)  # the very last output is stored by then
+        place.begun = True
         if queue.gap or over:
             queue.gap = False
             async for piece in self._history(wish, place):
@@ -199,10 +209,6 @@ class Reading:
 def _gone(state: State, key: JobKey) -> bool:
     view: JobView | None = state.jobs.get(key)
     return view is None or view.job.archived
-
-
-def _places(state: State, key: JobKey) -> Sequence[int]:
-    return state.trail(JobId(key.job)).places
 
 
 def _piece(raw: Raw) -> Piece | None:

@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from faststream.nats import NatsMessage, NatsRouter
+from faststream.nats import NatsRouter
+from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from trainmaster.core import subjects
@@ -35,7 +36,7 @@ from trainmaster.monitor.settings import (
     SLICE_SECONDS,
 )
 from trainmaster.runtime.clock import pause, wall
-from trainmaster.runtime.ingress import Connection, as_it_came, broker, running
+from trainmaster.runtime.ingress import Manner, as_it_came, broker, running
 from trainmaster.runtime.service import Env
 from trainmaster.runtime.telemetry import logger
 
@@ -84,8 +85,8 @@ class Telemetry:
 
     async def _listen(self) -> None:
         env = self._parts.env
-        connection = Connection(lost=self.lost, back=self.back)
-        made = broker(env.settings, env.metrics, connection)
+        manner = Manner(lost=self.lost, back=self.back)
+        made = broker(env.settings, env.metrics, manner)
         made.include_router(self.router())
         async with running(made, env.settings):
             self.back()
@@ -114,12 +115,12 @@ class Telemetry:
             )(handler)
         return router
 
-    async def on_heartbeat(self, message: NatsMessage) -> None:
+    async def on_heartbeat(self, message: Msg) -> None:
         """Note that a node lives; never queued behind anything."""
         self._parts.counts.received.labels(HEARTBEAT).inc()
-        key = subjects.parse_heartbeat(message.raw_message.subject)
+        key = subjects.parse_heartbeat(message.subject)
         try:
-            said = NodeHeartbeat.from_json(message.body)
+            said = NodeHeartbeat.from_json(message.data)
         except ValidationError:
             key, said = None, NodeHeartbeat()
         if key is None:
@@ -127,18 +128,20 @@ class Telemetry:
         elif self.hearing.beat(key, said, time.monotonic()):
             self._news.set()
 
-    async def on_output(self, message: NatsMessage) -> None:
+    async def on_output(self, message: Msg) -> None:
         """Queue a piece of a rank's output."""
         self._queue(OUTPUT, message)
 
-    async def on_metric(self, message: NatsMessage) -> None:
+    async def on_metric(self, message: Msg) -> None:
         """Queue what a rank reported at one step."""
         self._queue(METRIC, message)
 
-    def _queue(self, kind: str, message: NatsMessage) -> None:
-        counts, raw = self._parts.counts, message.raw_message
+    def _queue(self, kind: str, message: Msg) -> None:
+        counts = self._parts.counts
         counts.received.labels(kind).inc()
-        arrival = Arrival(subject=raw.subject, body=raw.data, metric=kind == METRIC)
+        arrival = Arrival(
+            subject=message.subject, body=message.data, metric=kind == METRIC
+        )
         if not self.inbox.put(arrival):
             counts.dropped.labels(kind).inc()
 

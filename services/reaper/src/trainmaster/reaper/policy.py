@@ -40,7 +40,7 @@ class Outlook:
     state: State
     facts: Mapping[str, Any]
     launcher: Moment
-    checkpoints: Moment
+    settling: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,8 @@ class Reaper:
             state=state,
             facts=facts,
             launcher=_moment(now, facts, _LAUNCHER),
-            checkpoints=_moment(now, facts, _CHECKPOINTS),
+            # no `close` is ordered, so no proof comes, while the launcher is away
+            settling=_moment(now, facts, _LAUNCHER, _CHECKPOINTS),
         )
         steps = [
             (job, self._step(job, outlook))
@@ -178,7 +179,7 @@ class Reaper:
 
     def _judge(self, job: Job, outlook: Outlook) -> Step:
         evidence = outlook.state.evidence_of(job)
-        now = outlook.checkpoints
+        now = outlook.settling
         verdict = judge(job, evidence, now, self._patience)
         if not isinstance(verdict, WaitFor):
             return Step(event=verdict)
@@ -244,7 +245,9 @@ def archivable(state: State) -> Iterable[Job]:
     return (job for job in state.jobs.in_state(*FINAL) if not job.unreclaimed)
 
 
-def _moment(now: Moment, facts: Mapping[str, Any], service: str) -> Moment:
-    """Add the times a service that is waited for was not there."""
-    away: tuple[Interval, ...] = facts.get(BLIND_FACT + service, ())
+def _moment(now: Moment, facts: Mapping[str, Any], *services: str) -> Moment:
+    """Add the times when services that are waited for were not there."""
+    away: list[Interval] = []
+    for service in services:
+        away += facts.get(BLIND_FACT + service, ())
     return Moment(at=now.at, blind=(*now.blind, *away))

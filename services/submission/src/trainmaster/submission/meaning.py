@@ -37,7 +37,7 @@ def meant(values: Mapping[str, Any], directory: str, report: Report) -> JobSpec:
         "launch": launch,
         "ranks_per_node": _ranks_per_node(values, launch),
         "checkpoint": _checkpoint(values.get("checkpoint", {}), work),
-        "success": _success(values.get("success", {}), output),
+        "success": SuccessSpec.model_validate(values.get("success", {})),
         "output_directory": output,
         "data_directory": _joined(work, data) if data else "",
     }
@@ -58,11 +58,6 @@ def _checkpoint(values: Mapping[str, str], work: str) -> CheckpointSpec:
     return CheckpointSpec.model_validate(placed)
 
 
-def _success(values: Mapping[str, Any], output: str) -> SuccessSpec:
-    outputs = tuple(_joined(output, path) for path in values.get("outputs", ()))
-    return SuccessSpec.model_validate({**values, "outputs": outputs})
-
-
 def _joined(base: str, path: str) -> str:
     """Place a path in a folder; an absolute one stays where it is."""
     return posixpath.normpath(posixpath.join(base, path))
@@ -74,15 +69,12 @@ def filled(spec: JobSpec, job: JobId) -> JobSpec:
     def fill(path: str) -> str:
         return path.replace("{job}", job)
 
-    checkpoint, success = spec.checkpoint, spec.success
+    checkpoint = spec.checkpoint
     return spec.model_copy(
         update={
             "output_directory": fill(spec.output_directory),
             "checkpoint": checkpoint.model_copy(
                 update={"directory": fill(checkpoint.directory)}
-            ),
-            "success": success.model_copy(
-                update={"outputs": tuple(map(fill, success.outputs))}
             ),
         }
     )

@@ -9,7 +9,7 @@ from trainmaster.core.spec import PRIORITY_CLASSES, Launch
 from trainmaster.submission import fields
 from trainmaster.submission.command import command
 from trainmaster.submission.document import Node, Scalar
-from trainmaster.submission.groups import group, list_of, pairs_of
+from trainmaster.submission.groups import group, pairs_of
 from trainmaster.submission.report import Reader, Where
 from trainmaster.submission.settings import (
     NODES_MAX,
@@ -54,7 +54,6 @@ _CHECKPOINT: Final[Mapping[str, Reader[Any]]] = {
 _SUCCESS: Final[Mapping[str, Reader[Any]]] = {
     "step": fields.integer(1, _INT32),
     "checkpoint": fields.flag,
-    "outputs": list_of(fields.path),
 }
 FIELDS: Final[Mapping[str, Reader[Any]]] = {
     "name": fields.word(_NAME, _NAME_RULE),

@@ -1,10 +1,10 @@
-"""Owns what the agent must not forget: one record for each attempt it was told about.
+"""Owns what the agent must not forget: one record for each attempt it was told of.
 
-`ROOT/members/JOB/ATTEMPT/member.json` holds the assignment and every fact that was said
-about it; once its close is on the log it becomes `closed.json`, which only keeps the
-attempt refused. A record that cannot be read counts as absent: a rename is whole, but a
-power cut may leave an empty file, and after it the boot id differs anyway. Only a close
-is written through to the disk: it must hold after that as well.
+`ROOT/members/JOB/ATTEMPT/member.json` holds the assignment and every fact said of it.
+Once its close is on the log it becomes `closed.json`, which is written through to the
+disk and keeps the attempt refused; until then the backend's own mark does. A record
+that cannot be read counts as absent: a rename is whole, but a power cut may leave an
+empty file, and after it the boot id differs anyway.
 """
 
 import fcntl
@@ -90,22 +90,17 @@ class Disk:
         paths = self._root.joinpath(token("job", job)).glob("*")
         return dict(_records(paths))
 
-    def save(
-        self, key: AttemptKey, record: MemberRecord, *, durable: bool = False
-    ) -> None:
-        """Replace an attempt's record; `durable` survives a power cut."""
+    def save(self, key: AttemptKey, record: MemberRecord) -> None:
+        """Replace an attempt's record; what was told survives a power cut."""
         directory = self._directory(key)
         directory.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        _write(
-            directory / (_FINISHED if record.told else _UNFINISHED),
-            record,
-            durable=durable,
-        )
-        if record.told:
-            (directory / _UNFINISHED).unlink(missing_ok=True)
-        if durable:
-            for folder in (directory, directory.parent, self._root):
-                _sync(folder)
+        if not record.told:
+            _write(directory / _UNFINISHED, record)
+            return
+        _write(directory / _FINISHED, record, durable=True)
+        for folder in (directory, directory.parent, self._root):
+            _sync(folder)
+        (directory / _UNFINISHED).unlink(missing_ok=True)
 
     def offsets(self, key: AttemptKey) -> dict[str, int]:
         """Say how far an attempt's files were streamed."""

@@ -59,11 +59,13 @@ class MemberRanks:
 
     def adopt(self, assignment: Assignment, found: Iterable[Found]) -> None:
         """Watch and stream ranks that an earlier agent started."""
-        specs = {s.key: s for s in rank_specs(self._key.job, assignment, Place())}
+        specs = {}
+        if assignment.spec is not None:
+            every = rank_specs(self._key.job, assignment, Place())
+            specs = {spec.key: spec for spec in every}
         for each in found:
-            spec = specs.get(each.key)
-            if spec is not None:
-                self._stream.follow(spec)
+            if each.key in specs:
+                self._stream.follow(specs[each.key])
             if each.phase is not Phase.FAILED:
                 self._watch(each.key)
 
@@ -72,8 +74,9 @@ class MemberRanks:
         if self._watching:
             await asyncio.wait(self._watching.values())
 
-    def close(self) -> None:
-        """Let go of everything."""
+    async def close(self) -> None:
+        """Stream what is left to stream, then let go of everything."""
+        await self._stream.finish()
         self._streaming.cancel()
         for watching in self._watching.values():
             watching.cancel()

@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from pydantic import ValidationError
-
 from trainmaster.core import subjects
 from trainmaster.core.envelope import Raw
-from trainmaster.core.errors import LogLostError, TrainmasterError
-from trainmaster.core.ids import JobId, NodeKey
+from trainmaster.core.errors import (
+    InvalidTokenError,
+    LogLostError,
+    TrainmasterError,
+)
+from trainmaster.core.ids import JobId, NodeKey, token
 from trainmaster.core.messages import Assignment
 from trainmaster.launcher.agent.node import Node
 from trainmaster.launcher.agent.reconcile import Reconciler
@@ -45,14 +47,21 @@ class Jobs:
         """Take over everything an earlier agent left unfinished."""
         for job in self._node.disk.unfinished_jobs():
             self._reconciler(job).adopt(found)
+        for attempt in {each.key.attempt for each in found}:
+            record = self._node.disk.of_job(attempt.job).get(attempt.number)
+            if record is not None and record.told:
+                self._node.backend.forget(attempt)
 
     def order(self, raw: Raw) -> None:
         """Hand an assignment on; one that cannot be read is no order."""
-        _, job = subjects.parse_assign(raw.subject)
         try:
+            _, job = subjects.parse_assign(raw.subject)
+            token("job", job)
             assignment = Assignment.from_json(raw.body)
-        except ValidationError as error:
-            self._logger.warning("assignment_unreadable", job=job, error=str(error))
+        except (ValueError, InvalidTokenError) as error:
+            self._logger.warning(
+                "assignment_unreadable", subject=raw.subject, error=str(error)
+            )
             return
         if assignment.attempt > 0 and assignment.order:
             self._reconciler(job).order(assignment)

@@ -188,19 +188,25 @@ class Reconciler:
         return proof
 
     async def _forget(self, attempt: int) -> None:
-        """Keep only that the attempt is closed, now that the log knows it."""
+        """Keep only that the attempt is closed, now that the log knows it.
+
+        The backend's own mark goes only when ours would survive a power cut.
+        """
+        key, order = self._key(attempt), Assignment(attempt=attempt, order=Order.CLOSE)
+        known = self._records[attempt]
+        record = known.model_copy(update={"assignment": order, "told": True})
         try:
-            await asyncio.to_thread(self._node.backend.forget, self._key(attempt))
-            order = Assignment(attempt=attempt, order=Order.CLOSE)
-            self._keep(attempt, assignment=order, told=True)
+            await asyncio.to_thread(self._node.disk.save, key, record)
+            await asyncio.to_thread(self._node.backend.forget, key)
         except OSError as error:
             self._logger.warning("not_forgotten", attempt=attempt, error=str(error))
             self._told.add(attempt)
             await pause(RETRY_SECONDS)
             return
+        self._records[attempt] = record
         ranks = self._ranks.pop(attempt, None)
         if ranks is not None:
-            ranks.close()
+            await ranks.close()
 
     # --------------------------------------------------------------- what is known
 
@@ -241,14 +247,12 @@ class Reconciler:
         return self._records[attempt].assignment
 
     def _keep(self, attempt: int, **changes: Any) -> None:
-        """Change an attempt's record, on disk first; a close survives a power cut."""
+        """Change an attempt's record, on disk first."""
         before = self._records.get(attempt) or MemberRecord(
             boot_id=self._node.boot_id, assignment=self._wanted(attempt)
         )
         after = before.model_copy(update=changes)
-        self._node.disk.save(
-            self._key(attempt), after, durable=after.closed is not before.closed
-        )
+        self._node.disk.save(self._key(attempt), after)
         self._records[attempt] = after
 
     def _say(self, attempt: int, event: MemberFact) -> None:

@@ -126,6 +126,11 @@ class AttemptStream:
             return (f"(its output could not be read within {_DRAIN_SECONDS:g} s)",)
         return last_lines(tail)
 
+    async def finish(self) -> None:
+        """Stream what is left, which is more than nothing after an outage."""
+        for rank in self._sources:
+            await self.drain(rank)
+
     def close(self) -> None:
         """Let go of all files and keep how far they were streamed."""
         self._save()

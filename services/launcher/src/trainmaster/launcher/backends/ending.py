@@ -64,7 +64,7 @@ async def groups_gone(ranks: Sequence[RankDirectory], *, within_seconds: float) 
     """Wait until the ranks and all of their process groups have ended.
 
     The rank may be a shell that dies at once while the training it started still saves.
-    A shim stays as long as anything its rank left behind: without one, none is looked for.
+    A shim stays as long as anything its rank left: without one none is looked for.
     """
     deadline = time.monotonic() + within_seconds
     while with_shim := [rank for rank in ranks if _has_shim(rank)]:
