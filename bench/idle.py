@@ -2,27 +2,27 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
 from bench.embedded import data_folder, remove, start, stop
 from bench.report import Figure, report
+from trainmaster.runtime.embedded import EmbeddedNats, EmbeddedPostgres
 
 SETTLE_SECONDS, MEASURED_SECONDS = 10, 30
 
 
-def _processes(root: int, data: str) -> Iterator[psutil.Process]:
-    """Yield the stack's process and the servers that work below its directory."""
-    yield psutil.Process(root)
-    for process in psutil.process_iter(["name", "cwd", "cmdline"]):
-        where = f"{process.info['cwd']} {process.info['cmdline']}"
-        if process.pid != root and (data in where or _is_postgres_of(process, data)):
-            yield process
-
-
-def _is_postgres_of(process: psutil.Process, data: str) -> bool:
-    pids = [p for p in (data + "/postgres",) if process.info["name"] == "postgres"]
-    return bool(pids) and psutil.pid_exists(process.pid)
+def _processes(root: int, data: Path) -> Iterator[psutil.Process]:
+    """Yield the stack's process, its servers and their children."""
+    servers = (EmbeddedNats(data=data).pid, EmbeddedPostgres(data=data).pid)
+    found: dict[int, psutil.Process] = {}
+    for pid in (root, *servers):
+        if pid is None:
+            raise SystemExit("a server does not run")
+        process = psutil.Process(pid)
+        found |= {p.pid: p for p in (process, *process.children(recursive=True))}
+    yield from found.values()
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
     process, _ = start(data)
     try:
         time.sleep(SETTLE_SECONDS)
-        found = list(_processes(process.pid, str(data)))
+        found = list(_processes(process.pid, data))
         before = sum(sum(p.cpu_times()[:2]) for p in found)
         time.sleep(MEASURED_SECONDS)
         after = sum(sum(p.cpu_times()[:2]) for p in found if p.is_running())
@@ -42,14 +42,14 @@ def main() -> None:
     finally:
         stop(process)
         remove(data)
-    parts = ", ".join(f"{name} {mib:.0f}" for name, mib in sorted(memory.items()))
+    parts = ", ".join(f"{name} {mib:.0f} MiB" for name, mib in sorted(memory.items()))
     report(
         "idle",
         [
             Figure(
                 name="idle_memory",
-                value=sum(memory.values()),
-                unit="MiB PSS",
+                value=sum(memory.values()) * 2**20 / 1e6,
+                unit="MB PSS",
                 budget="< 250 MB",
                 spread=parts,
             ),

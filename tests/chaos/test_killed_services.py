@@ -10,7 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from trainmaster.testkit.cluster import Cluster, until
+from trainmaster.core.record import JobState
+from trainmaster.runtime.clock import pause
+from trainmaster.testkit.cluster import IMPATIENT, Cluster, until
 
 pytestmark = [
     pytest.mark.chaos,
@@ -85,3 +87,30 @@ async def _accepted(running: Cluster, folder: Path, number: int) -> str:
 
     accepted: str = await until(f"job {number} is accepted", job)
     return accepted
+
+
+async def test_a_launcher_that_is_away_fails_nobody(
+    running: Cluster, shared_folder: Path
+):
+    """It dies with an end on the log and no `close` ordered, so no proof can come."""
+    running.kill("launcher")
+    # order the start, say that it runs, say that it ended
+    running.start_service("launcher", failpoints="launcher.after_append=kill@3")
+    go = shared_folder / "go"
+    fails_once = f"while [ ! -e {go} ]; do sleep 0.05; done; exit $((2 - TM_ATTEMPT))"
+    job = running.submit(
+        shared_folder.name,
+        command=["/bin/sh", "-c", fails_once],
+        work_directory=str(shared_folder),
+        output_directory=str(shared_folder / "out"),
+    )
+    await running.reaches(job, JobState.RUNNING)
+    go.touch()
+    await running.died("launcher")
+    await running.reaches(job, JobState.SETTLING)
+    # the outage itself, not a wait for something
+    await pause(float(IMPATIENT["TM_REAPER_PROOF_SECONDS"]) + 2.0)
+    assert (await running.job(job)).state == JobState.SETTLING
+    running.start_service("launcher")
+    assert await running.final(job) == JobState.SUCCEEDED
+    assert (await running.job(job)).attempt == 2

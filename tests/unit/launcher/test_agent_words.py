@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 SPEC = JobSpec(
     name="lm",
     command=("python", "train.py"),
-    work_directory="/work",
+    work_directory="/home/ada/run",
     output_directory="/out",
     checkpoint=CheckpointSpec(directory="/ckpt"),
     ranks_per_node=2,

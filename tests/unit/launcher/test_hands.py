@@ -1,17 +1,33 @@
 """Files are looked at as the job's user, in a process of that user if need be."""
 
+import asyncio
 import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.unit.launcher.test_checkpoints import save
 
+from trainmaster.core.ids import JobId
 from trainmaster.core.messages import AsideReply, AsideRequest, ScanReply, ScanRequest
 from trainmaster.launcher.agent.answers import ASIDE, EXAMINE, SCAN
-from trainmaster.launcher.agent.hands import CannotBecomeError, Hands, WorkerDiedError
+from trainmaster.launcher.agent.hands import (
+    NO_ID,
+    CannotBecomeError,
+    Hands,
+    WorkerDiedError,
+)
 from trainmaster.launcher.agent.preflight import Examination, Examined
-from trainmaster.launcher.backends.model import JobUser
+from trainmaster.launcher.backends.model import (
+    AttemptKey,
+    JobUser,
+    RankKey,
+    RankSpec,
+    SpawnFailed,
+)
+from trainmaster.launcher.backends.process import ProcessBackend, rank_request
 
 pytestmark = pytest.mark.unit
 
@@ -96,6 +112,35 @@ async def test_a_worker_that_dies_says_so_and_is_replaced(hands: Hands, shared: 
 async def test_without_root_nobody_else_is_acted_for(tmp_path: Path):
     with pytest.raises(CannotBecomeError, match="cannot act for uid 54321"):
         await scan(Hands(uid=1000), ADA, tmp_path)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "user", [JobUser(uid=NO_ID, gid=1), JobUser(uid=54321, gid=NO_ID)]
+)
+async def test_the_id_that_means_no_change_never_leaves_anyone_root(
+    hands: Hands, tmp_path: Path, user: JobUser
+):
+    with pytest.raises(CannotBecomeError):
+        await scan(hands, user, tmp_path)
+    spec = RankSpec(
+        key=RankKey(attempt=AttemptKey(job=JobId("j"), number=1), rank=0),
+        argv=("true",),
+        environment={},
+        work_directory=tmp_path,
+        log=tmp_path / "log",
+        user=user,
+    )
+    backend = ProcessBackend(root=tmp_path / "node", python=sys.executable)
+    outcome = await backend.spawn(rank_request(spec, token="t"))
+    assert isinstance(outcome, SpawnFailed)
+    assert outcome.step == "user"
+    worker = (sys.executable, "-m", "trainmaster.launcher.agent.worker")
+    ended = await asyncio.create_subprocess_exec(
+        *worker, str(user.uid), str(user.gid), stdin=DEVNULL, stderr=PIPE
+    )
+    _, errors = await ended.communicate()
+    assert b"nobody has uid" in errors
 
 
 async def test_moving_aside_answers_with_an_error_instead_of_raising(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # asyncpg's classes are generic only for type checkers
         asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
     )
 _IDLE_SESSION: Final = "3s"
-_PING_SECONDS: Final = 0.7
+_PING_SECONDS: Final = 1.3
 _CONNECT_SECONDS: Final = 5.0
 _LOCK_SPACE: Final = 0x7431
 _TABLES: Final = """

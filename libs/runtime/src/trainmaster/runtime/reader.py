@@ -10,7 +10,7 @@ import json
 import time
 from collections import deque
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from nats.aio.msg import Msg
@@ -23,10 +23,11 @@ from trainmaster.runtime.log import Log
 
 _CREDITS: Final = 500
 _EXPIRES_SECONDS: Final = 30.0
-_HEARTBEAT_SECONDS: Final = 1.0
-_SILENCE_SECONDS: Final = 2.5
+_HEARTBEAT_SECONDS: Final = 2.5
+_SILENCE_SECONDS: Final = 6.0
 _INACTIVE_SECONDS: Final = 60
 _NANOSECONDS: Final = 1_000_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATUS_PULL_OVER: Final = frozenset({"404", "408"})
 
 
@@ -230,7 +231,7 @@ class StreamReader:
             Raw(
                 stream=stream,
                 seq=int(seq),
-                time=datetime.fromtimestamp(int(stamp) / _NANOSECONDS, UTC),
+                time=_EPOCH + timedelta(microseconds=int(stamp) // 1000),
                 id=EventId(found.get("ce-id", "")),
                 subject=message.subject,
                 body=message.data,

@@ -146,11 +146,10 @@ class Running:
             failures = 0 if self.ready else failures + 1
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> str:
+def _first(error: BaseException) -> str:
     """Name the first error of a group of groups."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        return _first(error.exceptions[0])
     return str(error)
 
 

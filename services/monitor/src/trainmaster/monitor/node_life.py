@@ -36,7 +36,7 @@ def decide_nodes(state: State, heard: Heard | None, now: Moment) -> Decision:
     """Say what became of nodes, at most one fact for each."""
     facts: dict[NodeKey, NodeFact] = dict(_drained(state))
     if heard is not None and heard is not state.judged:
-        as_heard = Moment(at=now.at, blind=now.blind)
+        as_heard = Moment(at=min(now.at, heard.at), blind=now.blind)
         silences = _silences(state, heard)
         judged = {
             **dict(_lost(silences, state, as_heard)),

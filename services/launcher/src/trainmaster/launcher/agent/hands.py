@@ -18,6 +18,8 @@ from trainmaster.launcher.backends.model import JobUser
 
 _IDLE_SECONDS: Final = 120.0
 _SLOW_AT_ONCE: Final = 4
+NO_ID: Final = 2**32 - 1
+"""The kernel takes this id for `no change`, so that root would stay root."""
 _LINE_BYTES_MAX: Final = 64 * 2**20
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
@@ -51,7 +53,9 @@ class Hands:
 
     def check(self, user: JobUser | None) -> None:
         """Make sure that this agent may act for a user; raises CannotBecomeError."""
-        if user is not None and self._uid not in {0, user.uid}:
+        if user is None or user.uid == self._uid:
+            return
+        if self._uid != 0 or NO_ID in {user.uid, user.gid}:
             raise CannotBecomeError(own=self._uid, other=user.uid)
 
     async def ask(self, user: JobUser | None, question: str, body: bytes) -> bytes:

@@ -171,12 +171,15 @@ def become_user(request: Request) -> None:
     """Drop to the job's user; all that follows happens with its rights only."""
     if request.uid is None or request.gid is None:
         return
-    if os.geteuid() == 0:
+    root = os.geteuid() == 0
+    if root:
         os.setgroups(request.groups or [])
         os.setresgid(request.gid, request.gid, request.gid)
         os.setresuid(request.uid, request.uid, request.uid)
-    elif request.uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "only root can start for another user")
+    if request.uid != os.geteuid() or (root and request.gid != os.getegid()):
+        raise PermissionError(
+            errno.EPERM, "not that user"
+        )  # the highest id changes none
 
 
 def open_output(path: str) -> None:

@@ -14,16 +14,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Final
 
+from trainmaster.core.errors import PermanentError
 from trainmaster.launcher.agent.answers import Answers, envelope
 
 _AT_ONCE: Final = 4
 
 
+class NobodyError(PermanentError):
+    """The kernel takes the highest id for `no change`: this would have stayed root."""
+
+    def __init__(self, *, uid: int, gid: int) -> None:
+        super().__init__(f"nobody has uid {uid} and gid {gid}")
+
+
 def become(uid: int, gid: int, groups: Sequence[int]) -> None:
-    """Turn into the user, for good."""
+    """Turn into the user, for good; raises NobodyError."""
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
+    if uid not in os.getresuid() or gid not in os.getresgid():
+        raise NobodyError(uid=uid, gid=gid)
     os.umask(0o022)
 
 
