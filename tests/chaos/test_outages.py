@@ -136,6 +136,8 @@ async def test_a_frozen_scheduler_with_a_plan_in_hand_is_refused(
     go.touch()
     assert [await running.final(job) for job in jobs] == [JobState.SUCCEEDED] * 3
     assert await running.broken_rules(accepted=jobs, settled=False) == []
+    running.kill("scheduler-standby")
+    await until("the one that was frozen leads again", running.all_ready)
 
 
 async def _placed(running: Cluster, jobs: list[str]) -> list[str]:

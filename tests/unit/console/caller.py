@@ -13,7 +13,8 @@ import uvicorn
 from tests.unit.console.stack import TOKEN, WITHIN_SECONDS, Stack, eventually
 
 from trainmaster.console.app import build
-from trainmaster.runtime.service import Running, open_env, web
+from trainmaster.runtime.service import Running, open_env
+from trainmaster.runtime.web import web
 
 
 @dataclass(kw_only=True)

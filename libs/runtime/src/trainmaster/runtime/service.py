@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import uvicorn
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import JSONResponse, PlainTextResponse
-from prometheus_client import generate_latest
+from fastapi import APIRouter
+from prometheus_client import CollectorRegistry
 
 from trainmaster.core.decision import Policy
 from trainmaster.core.errors import (
@@ -32,6 +31,7 @@ from trainmaster.runtime.loop import Effect, Loop, Parts
 from trainmaster.runtime.settings import Settings
 from trainmaster.runtime.tables import Tables
 from trainmaster.runtime.telemetry import Metrics, configure_logs, logger
+from trainmaster.runtime.web import web
 
 _BACKOFF_SECONDS: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
 _LOST_SECONDS: Final = 5.0
@@ -76,6 +76,21 @@ class Running:
         self.service = service
         self._troubles = {_LOOP: "starting"}
         self._log = logger(env.name)
+
+    @property
+    def name(self) -> str:
+        """Name the service."""
+        return self.env.name
+
+    @property
+    def api(self) -> APIRouter | None:
+        """Its own routes."""
+        return self.service.api
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Its metrics."""
+        return self.env.metrics.registry
 
     @property
     def trouble(self) -> str:
@@ -151,52 +166,6 @@ def _first(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return _first(error.exceptions[0])
     return str(error)
-
-
-def web(running: Sequence[Running]) -> FastAPI:
-    """Join health, metrics and the services' own routes into one application."""
-    app = FastAPI(title="Trainmaster", version="1", docs_url="/docs")
-
-    @app.get("/livez", include_in_schema=False)
-    async def live() -> PlainTextResponse:
-        return PlainTextResponse("ok")
-
-    @app.get("/readyz", include_in_schema=False)
-    async def ready() -> JSONResponse:
-        state = {
-            r.env.name: "ready" if r.ready else r.trouble or "catching up"
-            for r in running
-        }
-        red = any(not r.ready for r in running)
-        return JSONResponse(state, status_code=503 if red else 200)
-
-    @app.get("/metrics", include_in_schema=False)
-    async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(
-            "".join(_labelled(r) for r in running),
-            media_type="text/plain; version=0.0.4",
-        )
-
-    for each in running:
-        if each.service.api is not None:
-            app.include_router(each.service.api, prefix="/api/v1")
-    return app
-
-
-def _labelled(running: Running) -> str:
-    """Render one registry with a `service` label on every sample."""
-    label = f'service="{running.env.name}"'
-    lines: list[str] = []
-    for line in generate_latest(running.env.metrics.registry).decode().splitlines():
-        name, brace, rest = line.partition("{")
-        if line.startswith("#"):
-            lines.append(line)
-        elif brace:
-            lines.append(f"{name}{{{label},{rest}")
-        else:
-            metric, _, value = line.partition(" ")
-            lines.append(f"{metric}{{{label}}} {value}")
-    return "\n".join(lines) + "\n"
 
 
 async def open_env(name: str, settings: Settings) -> Env:

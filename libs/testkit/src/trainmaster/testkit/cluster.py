@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -284,8 +285,6 @@ def _environment_of(settings: Settings) -> dict[str, str]:
 
 
 def _free_port() -> int:
-    import socket  # noqa: PLC0415 used here only
-
     with socket.socket() as candidate:
         candidate.bind(("127.0.0.1", 0))
         return int(candidate.getsockname()[1])

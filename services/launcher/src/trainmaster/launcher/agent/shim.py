@@ -177,9 +177,7 @@ def become_user(request: Request) -> None:
         os.setresgid(request.gid, request.gid, request.gid)
         os.setresuid(request.uid, request.uid, request.uid)
     if request.uid != os.geteuid() or (root and request.gid != os.getegid()):
-        raise PermissionError(
-            errno.EPERM, "not that user"
-        )  # the highest id changes none
+        raise PermissionError(errno.EPERM, "no such switch")  # -1 changes nothing
 
 
 def open_output(path: str) -> None:
