@@ -48,15 +48,21 @@ STORY = [
 
 
 def test_one_job_from_submission_to_reclaim(stack: Stack, tmp_path: Path):
+    go = tmp_path / "go"  # the second attempt waits until the first was explained
+    wait = f"while [ $TM_ATTEMPT = 2 -a ! -e {go} ]; do sleep 0.05; done"
     job = stack.submit(
         _open(tmp_path),
         name="one-job",
-        command=["/usr/bin/env", "python3", str(SAVE), "fail"],
+        command=["/bin/sh", "-c", f"{wait}; exec python3 {SAVE} fail"],
         nodes=2,
         output_directory="{job}/output",
         checkpoint={"directory": "{job}/checkpoints"},
         success={"step": 2},
     )
+    # monitor: what is wrong, and how it knows
+    (finding,) = stack.saw(job, "finding_raised")
+    assert "rank 0 on n1 exited with code 3" in finding["event"]["summary"]
+    go.touch()
     assert stack.final(job) == "succeeded"
     events = stack.events(job)
     _tells(events, STORY)
@@ -73,9 +79,6 @@ def test_one_job_from_submission_to_reclaim(stack: Stack, tmp_path: Path):
         for exit_ in [event["event"]["exit"]]
     }
     assert codes == {(1, 0): 3, (1, 1): 0, (2, 0): 0, (2, 1): 0}
-    # monitor: what is wrong, and how it knows
-    (finding,) = _of(events, "finding_raised")
-    assert "rank 0 on n1 exited with code 3" in finding["event"]["summary"]
     # checkpoint-manager: the newest that is proven whole, and no other
     verified = {event["event"]["step"] for event in _of(events, "checkpoint_verified")}
     assert verified == {1, 2}

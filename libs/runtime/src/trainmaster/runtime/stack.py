@@ -7,6 +7,7 @@ jobs go on under their shims and are found again.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import shutil
@@ -15,10 +16,11 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.core import subjects
 from trainmaster.core.errors import TrainmasterError, UnreachableError
@@ -27,8 +29,10 @@ from trainmaster.runtime.embedded.files import Lock, private_directory, write_pr
 from trainmaster.runtime.embedded.ports import settle_port
 from trainmaster.runtime.local import PROVISIONER, Options, Stack
 from trainmaster.runtime.log import Log
-from trainmaster.runtime.service import Build, Running, serve
 from trainmaster.runtime.telemetry import configure_logs
+
+if TYPE_CHECKING:
+    from trainmaster.runtime.service import Build, Running
 
 __all__ = ["Options", "Stack"]
 _DOWN_SECONDS: Final = 20.0
@@ -54,22 +58,23 @@ async def up(options: Options) -> int:
         (options.data / "pid").write_text(f"{os.getpid()}\n")
         stack = Stack(options)
         port = settle_port(options.data / "http.port").number
-        builds: dict[str, Build] = _entry_points("trainmaster.services")
-        run_agent: Agent = _entry_points("trainmaster.agents")["process"]
 
-        async def announce(_running: Sequence[Running], at: int) -> None:
+        async def announce(_running: Sequence["Running"], at: int) -> None:
             await _nodes_are_registered(stack)
             _write_credentials(stack, at)
             print(_welcome(stack, at, time.monotonic() - began), flush=True)
 
         try:
-            await stack.start()
-            await serve(
-                builds,
-                {name: stack.settings(name, port=port) for name in builds},
+            # Importing the services takes longer than starting the servers meanwhile.
+            programs, _ = await asyncio.gather(
+                asyncio.to_thread(_load_programs), stack.start()
+            )
+            await programs.serve(
+                programs.builds,
+                {name: stack.settings(name, port=port) for name in programs.builds},
                 ready=announce,
                 beside=[
-                    partial(run_agent, stack.agent_settings(node))
+                    partial(programs.run_agent, stack.agent_settings(node))
                     for node in options.node_keys
                 ],
             )
@@ -78,6 +83,25 @@ async def up(options: Options) -> int:
             await stack.stop()
     print("Stopped. Ranks of running jobs go on; `tm up` finds them again.")
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Programs:
+    """What runs in this process: imported late, found by entry points."""
+
+    serve: Callable[..., Awaitable[None]]
+    builds: dict[str, "Build"]
+    run_agent: Agent
+
+
+def _load_programs() -> _Programs:
+    from trainmaster.runtime.service import serve  # noqa: PLC0415 half of the start
+
+    return _Programs(
+        serve=serve,
+        builds=_entry_points("trainmaster.services"),
+        run_agent=_entry_points("trainmaster.agents")["process"],
+    )
 
 
 async def down(options: Options, *, remove: bool = False) -> int:
@@ -205,6 +229,8 @@ def main() -> None:
             code = uvloop.run(down(options, remove=told.verb == "remove"))
     except TrainmasterError as error:
         raise SystemExit(f"tm {told.verb}: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # interrupted before it was ready
     raise SystemExit(code)
 
 

@@ -123,11 +123,8 @@ class Cluster:
 
     async def died(self, name: str, *, seconds: float = _READY_SECONDS) -> None:
         """Wait until a process has ended by itself, at its failpoint."""
-        await until(
-            f"{name} dies",
-            lambda: self.processes[name].poll() is not None,
-            seconds=seconds,
-        )
+        process = self.processes[name]
+        await until(f"{name} dies", lambda: process.poll() is not None, seconds=seconds)
 
     async def stop(self) -> None:
         """End all processes and servers."""
@@ -238,15 +235,14 @@ class Cluster:
         return all(self.is_ready(name) for name in SERVICES)
 
     def is_ready(self, name: str) -> bool:
-        """Tell whether one service says that it is ready."""
+        """Tell whether one service says so."""
         if self.processes[name].poll() is not None:
             raise AssertionError(f"{name} has ended: {self.log_of(name)}")
+        url = f"http://127.0.0.1:{self._ports[name]}/readyz"
         try:
-            port = self._ports[name]
-            answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5)
+            return httpx.get(url, timeout=5).is_success
         except httpx.TransportError:
             return False
-        return answer.is_success
 
     def log_of(self, name: str, *, lines: int = 20) -> str:
         """Read the end of what a process logged."""
