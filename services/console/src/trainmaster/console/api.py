@@ -66,7 +66,7 @@ def _add_lists(router: APIRouter, reading: Reading) -> None:
     @router.get("/jobs/{reference}")
     async def job(reference: str) -> JSONResponse:
         """Tell all about one job, by id, unique prefix or name."""
-        view = find(reading.state().jobs, reference)
+        view = await reading.view(reference)
         now = reading.status.of(view.job.key)
         return JSONResponse(answers.job_details(view, now))
 
@@ -87,7 +87,7 @@ def _add_events(router: APIRouter, reading: Reading) -> None:
         follow: bool = False,
     ) -> Response:
         """List a job's events, or stream them; `seq` is their number in its life."""
-        key = find(reading.state().jobs, reference).job.key
+        key = (await reading.view(reference)).job.key
         after = max(after, last_event_id)
         if not follow:
             told = await reading.events(key, after=after)
@@ -112,7 +112,7 @@ def _add_logs(router: APIRouter, reading: Reading) -> None:
         follow: bool = False,
     ) -> Response:
         """Give a job's output as text, or stream it with its rank and place."""
-        view = find(reading.state().jobs, reference)
+        view = await reading.view(reference)
         wish = OutputWish(key=view.job.key, attempt=attempt, rank=rank)
         if follow:
             return _stream(reading.follow_output(wish), _piece)

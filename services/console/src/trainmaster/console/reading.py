@@ -6,6 +6,7 @@ slow; output comes from the stream first and is then passed on as it is said.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,9 +14,14 @@ from http import HTTPStatus
 from pydantic import ValidationError
 
 from trainmaster.console.bell import EVERYTHING, Bell
+from trainmaster.console.finding import find
 from trainmaster.console.live import Outlet, Queue, Status
 from trainmaster.console.output import Piece, Seen
-from trainmaster.console.settings import LOOK_SECONDS, QUIET_SECONDS
+from trainmaster.console.settings import (
+    CATCH_UP_SECONDS,
+    LOOK_SECONDS,
+    QUIET_SECONDS,
+)
 from trainmaster.console.state import State, Told
 from trainmaster.console.view import JobView
 from trainmaster.core import subjects
@@ -77,6 +83,31 @@ class Reading:
         return loop.state if loop is not None and loop.caught_up.is_set() else None
 
     # -------------------------------------------------------------------------- events
+
+    async def view(self, reference: str) -> JobView:
+        """Find a job; it is missing only if the log as it is now does not have it.
+
+        Whoever has just been told that a job was stored must find it here, so an
+        unknown reference waits, for a moment, until this reader has got that far.
+        """
+        try:
+            return find(self.state().jobs, reference)
+        except ProblemError:
+            with contextlib.suppress(UnreachableError):  # then what is known must do
+                await self._catch_up()
+        return find(self.state().jobs, reference)
+
+    async def _catch_up(self) -> None:
+        loop = self._env.loop
+        last = await self._env.log.last(subjects.JOBS, [subjects.all_of("job")])
+        end = time.monotonic() + CATCH_UP_SECONDS
+        with self._bell.listen(EVERYTHING) as wake:
+            while loop is not None and time.monotonic() < end:
+                places = {r.stream: r.place.seq for r in loop.readers}
+                if places.get(subjects.JOBS, 0) >= last:
+                    return
+                await _woken(wake, CATCH_UP_SECONDS / 10)
+                wake.clear()
 
     async def events(self, key: JobKey, *, after: int) -> list[Told]:
         """List a job's events behind a number, oldest first."""

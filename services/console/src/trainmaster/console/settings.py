@@ -17,6 +17,8 @@ QUIET_SECONDS: Final = 0.2
 """How long the last output of a job that just ended may be on its way."""
 LOOK_SECONDS: Final = 5.0
 """How often a follower looks up by itself, should nobody wake it."""
+CATCH_UP_SECONDS: Final = 2.0
+"""How long a question about an unknown job waits for the log to be read."""
 PING_SECONDS: Final = 15
 SECRET_WORDS: Final = (
     "secret",
