@@ -155,6 +155,10 @@ class Running:
             except* Exception:  # noqa: BLE001 one recovery path: reload
                 self._troubles[name] = "an unexpected error; see the log"
                 self._log.exception("loop_crashed")
+            # An error on the way out hides the cancellation that caused it.
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise asyncio.CancelledError
             self.env.metrics.restarts.inc()
             await pause(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)])
             self._troubles.pop(name, None)
