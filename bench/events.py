@@ -21,7 +21,7 @@ from trainmaster.core.ids import JobId, JobKey, NodeKey
 from trainmaster.core.record import JobState
 from trainmaster.core.spec import JobSpec
 from trainmaster.runtime.heads import Heads
-from trainmaster.runtime.service import Running, open_env
+from trainmaster.runtime.service import Running, collect_garbage_seldom, open_env
 from trainmaster.runtime.stack import Options, Stack
 from trainmaster.scheduler.app import build
 
@@ -81,6 +81,7 @@ async def _placed_per_second(stack: Stack) -> float:
 
 def main() -> None:
     """Measure a few rounds."""
+    collect_garbage_seldom()
     placed = [uvloop.run(_round()) for _ in range(ROUNDS)]
     both = [
         3 * p for p in placed

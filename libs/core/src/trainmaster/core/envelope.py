@@ -7,7 +7,7 @@ alike and counts.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -19,9 +19,11 @@ PACKAGE: Final = "trainmaster.events.v1"
 SCHEMA_FOLDER: Final = "proto/schemas"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One stored event: its place in a stream, the server's time, what it says."""
+class Entry(NamedTuple):
+    """One stored event: its place in a stream, the server's time, what it says.
+
+    Like `Raw` a tuple, because one is made for every event of every reader.
+    """
 
     stream: str
     seq: int
@@ -44,8 +46,7 @@ class Undecodable:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raw:
+class Raw(NamedTuple):
     """A message as the stream delivered it."""
 
     stream: str
@@ -62,9 +63,9 @@ def ce_type(event: type[Event]) -> str:
 
 
 def headers(
-    event: Event, *, id_: str, source: str, subject: str, time: datetime
+    event: Event, *, id_: str, source: str, subject: str, time: str
 ) -> dict[str, str]:
-    """CloudEvents attributes of one event, as message headers."""
+    """CloudEvents attributes of one event, as message headers; `time` is RFC 3339."""
     name = type(event).__name__
     return {
         "ce-specversion": "1.0",
@@ -72,7 +73,7 @@ def headers(
         "ce-type": f"{PACKAGE}.{name}",
         "ce-source": f"/trainmaster/{source}",
         "ce-subject": subject,
-        "ce-time": time.isoformat(),
+        "ce-time": time,
         "ce-dataschema": f"{SCHEMA_FOLDER}/{name}.json",
         "content-type": "application/json",
     }

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, from_json, to_json
+from typing_extensions import override
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 UInt32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -36,6 +37,13 @@ class Message(BaseModel):
         validate_by_alias=True,
         ser_json_inf_nan="strings",
     )
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        # A default is one shared object, and writing a message compares with it.
+        return self is other or super().__eq__(other)
+
+    __hash__ = BaseModel.__hash__
 
     def to_json(self) -> bytes:
         """Encode to the wire form; defaults are left out."""

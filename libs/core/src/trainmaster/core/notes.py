@@ -35,7 +35,10 @@ class FindingCleared(Note):
 
 
 class CheckpointVerified(Note):
-    """A checkpoint is whole: every file is there with its size and its content."""
+    """A checkpoint is whole: every file is there with its size and its content.
+
+    Attempt 0 means that it was saved before the job's first attempt.
+    """
 
     publisher: ClassVar[str] = "checkpoint-manager"
     path: str = ""
@@ -54,6 +57,17 @@ class CheckpointRejected(Note):
     step: Int32 = 0
     reason: str = ""
     moved_to: str = ""
+
+
+class CheckpointsScanned(Note):
+    """The last look at an attempt's checkpoints is done: all that is whole was noted.
+
+    It comes once all nodes of the attempt gave proof, so that nobody writes any more.
+    """
+
+    publisher: ClassVar[str] = "checkpoint-manager"
+    whole: Int32 = 0
+    step: Int32 = 0
 
 
 class CheckpointRetired(Note):

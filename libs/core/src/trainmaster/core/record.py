@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Final
 
 from trainmaster.core.events import CheckpointChosen, StartOrdered
@@ -108,13 +109,14 @@ class Job:
     def changed(self, change: Mapping[str, Any]) -> "Job":
         """Copy the job with some fields changed: `dataclasses.replace`, but quick.
 
-        Every event of every reader comes through here; replace() takes three times as
+        Every event of every reader comes through here; replace() takes six times as
         long, because a frozen class sets each field through two functions.
         """
         job = object.__new__(Job)
-        for name in _FIELDS:
-            value = change[name] if name in change else getattr(self, name)
-            _set(job, name, value)
+        for write, value in zip(_WRITERS.values(), _values(self), strict=True):
+            write(job, value)
+        for name, value in change.items():
+            _WRITERS[name](job, value)
         return job
 
     @property
@@ -145,5 +147,5 @@ class Job:
         return tuple(m.node for m in self.unreclaimed.get(self.attempt, ()))
 
 
-_FIELDS: Final = tuple(each.name for each in fields(Job))
-_set: Final = object.__setattr__
+_WRITERS: Final = {each.name: getattr(Job, each.name).__set__ for each in fields(Job)}
+_values: Final = attrgetter(*_WRITERS)

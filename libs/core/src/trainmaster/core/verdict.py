@@ -5,14 +5,16 @@ chosen only on the way to another attempt.
 """
 
 import hashlib
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
 from typing import Final
 
-from trainmaster.core.events import Cancelled, Failed, Requeued, Succeeded
+from trainmaster.core.events import Cancelled, Event, Failed, Requeued, Succeeded
 from trainmaster.core.moment import Moment
+from trainmaster.core.notes import CheckpointsScanned, CheckpointVerified
 from trainmaster.core.record import Job
-from trainmaster.core.values import Cause
+from trainmaster.core.values import Cause, RestorePoint
 
 _FREE: Final = frozenset({Cause.PREEMPTED})
 _HOPELESS: Final = frozenset({Cause.TOTAL_LIMIT, Cause.CANCELLED})
@@ -27,14 +29,33 @@ _BLAMED_ON_NODE: Final = frozenset(
 class Evidence:
     """What is known beside the log of transitions.
 
-    The highest step of a checkpoint proven whole, 0 for none; and whether every rank of
-    the attempt was reported to have exited 0 unstopped, even if the attempt was given
-    up before the last report came.
+    The highest step of a checkpoint that the job saved and that is proven whole, 0 for
+    none, and of one that was there before it; the last attempt whose checkpoints were
+    looked at when nobody could write any more, and since when that was so; and whether
+    every rank of the attempt was reported to have exited 0 unstopped, even if the
+    attempt was given up before the last report came.
     """
 
     verified_step: int = 0
     verified: bool = False
+    earlier_step: int = 0
+    looked: int = 0
+    quiet_at: datetime | None = None
     all_exited_clean: bool = False
+
+
+def informed(evidence: Evidence, event: Event) -> Evidence:
+    """Add what a note says; whoever reads the notes counts alike."""
+    match event:
+        case CheckpointVerified(attempt=0, step=step):
+            return replace(evidence, earlier_step=max(step, evidence.earlier_step))
+        case CheckpointVerified(step=step):
+            step = max(step, evidence.verified_step)
+            return replace(evidence, verified=True, verified_step=step)
+        case CheckpointsScanned(attempt=attempt):
+            return replace(evidence, looked=max(attempt, evidence.looked))
+        case _:
+            return evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +68,10 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitFor:
-    """What is missing; judged without it past `seconds`, 0 means never."""
+    """What is missing; judged without it from `until` on, None means never."""
 
     what: str
-    seconds: float = 0.0
+    until: datetime | None = None
 
 
 Judgement = Requeued | Succeeded | Failed | Cancelled | WaitFor
@@ -60,25 +81,23 @@ def judge(job: Job, evidence: Evidence, now: Moment, patience: Patience) -> Judg
     """Judge a job in SETTLING."""
     owed = job.owes_proof()
     if owed and not now.overdue(job.since, patience.proof_seconds):
-        return WaitFor(
-            what=f"proof of {', '.join(owed)}", seconds=patience.proof_seconds
-        )
-    if job.cancel and not (job.clean and satisfied(job, evidence)):
+        until = now.deadline(job.since, patience.proof_seconds)
+        return WaitFor(what=f"proof of {', '.join(owed)}", until=until)
+    if job.clean or not job.cancel:
+        if _succeeded(job, evidence):
+            return _success(job, evidence)
+        look = _last_look(job, evidence, now, patience)
+        if look is not None:
+            return look
+    if job.cancel:
         return Cancelled(
             attempt=job.attempt,
             cause=Cause.CANCELLED,
             reason=job.cancel.reason or f"cancelled by {job.cancel.by}",
             unreclaimed=owed,
         )
-    if _succeeded(job, evidence):
-        return Succeeded(
-            attempt=job.attempt,
-            step=evidence.verified_step,
-            evidence=_named(job, evidence),
-            unreclaimed=owed,
-        )
     if _clean(job, evidence):
-        return _exited_early(job, evidence, now, patience)
+        return _exited_early(job, evidence)
     return _again_or_over(job, evidence, now)
 
 
@@ -102,6 +121,23 @@ def satisfied(job: Job, evidence: Evidence) -> bool:
     return evidence.verified if wanted.checkpoint else True
 
 
+def _with_resumed(job: Job, evidence: Evidence) -> Evidence:
+    """Count what the job goes on from in its own directory because a user said so.
+
+    Other checkpoints that were there before the job are nobody's evidence for it.
+    """
+    restore = job.restore if job.spec.checkpoint.resume_from else None
+    if restore is None or not _is_own(job, restore):
+        return evidence
+    step = max(restore.step, evidence.verified_step)
+    return replace(evidence, verified=True, verified_step=step)
+
+
+def _is_own(job: Job, restore: RestorePoint) -> bool:
+    own = job.spec.checkpoint.directory
+    return bool(own) and PurePosixPath(restore.path).is_relative_to(own)
+
+
 def _clean(job: Job, evidence: Evidence) -> bool:
     """Tell whether all ranks ended well, whichever report came first."""
     return job.clean or (job.ended is not None and evidence.all_exited_clean)
@@ -114,30 +150,52 @@ def _declared(job: Job) -> bool:
 def _succeeded(job: Job, evidence: Evidence) -> bool:
     """Let declared evidence decide, whatever the exit; without any, clean exits."""
     if _clean(job, evidence):
-        return satisfied(job, evidence)
+        return satisfied(job, _with_resumed(job, evidence))
     target = job.spec.success.step
     return bool(target) and not job.cancel and satisfied(job, evidence)
 
 
-def _named(job: Job, evidence: Evidence) -> tuple[str, ...]:
-    named = ["all ranks exited 0"] if _clean(job, evidence) else []
+def _success(job: Job, evidence: Evidence) -> Succeeded:
+    clean = _clean(job, evidence)
+    proven = _with_resumed(job, evidence) if clean else evidence
+    named = ["all ranks exited 0"] if clean else []
     if _declared(job):
-        named.append(f"checkpoint of step {evidence.verified_step} verified")
-    return tuple(named)
+        named.append(f"checkpoint of step {proven.verified_step} verified")
+    return Succeeded(
+        attempt=job.attempt,
+        step=proven.verified_step,
+        evidence=tuple(named),
+        unreclaimed=job.owes_proof(),
+    )
 
 
-def _exited_early(
+def _last_look(
     job: Job, evidence: Evidence, now: Moment, patience: Patience
-) -> Failed | WaitFor:
+) -> WaitFor | None:
+    """Wait, for a while, until what an attempt saved was looked at for the last time.
+
+    A choice is made on that look. Nobody looks while somebody may still write.
+    """
+    looked = job.chosen is not None or evidence.looked >= job.attempt
+    if looked or not job.spec.checkpoint.directory or job.owes_proof():
+        return None
+    since = max(job.since, evidence.quiet_at or job.since)
+    if now.overdue(since, patience.evidence_seconds):
+        return None
+    until = now.deadline(since, patience.evidence_seconds)
+    return WaitFor(what="a last look at its checkpoints", until=until)
+
+
+def _exited_early(job: Job, evidence: Evidence) -> Failed:
     wanted = job.spec.success.step
     what = f"a verified checkpoint of step {wanted}" if wanted else "a checkpoint"
-    if not now.overdue(job.since, patience.evidence_seconds):
-        return WaitFor(what=what, seconds=patience.evidence_seconds)
+    earlier = evidence.earlier_step
+    beside = f"; that of step {earlier} was there before the job" if earlier else ""
     return Failed(
         attempt=job.attempt,
         cause=Cause.EXITED_EARLY,
         reason=f"all ranks exited 0 without {what}; newest is step "
-        f"{evidence.verified_step}",
+        f"{evidence.verified_step}{beside}",
         unreclaimed=job.owes_proof(),
     )
 

@@ -68,12 +68,12 @@ class _Client(Client):
     @staticmethod
     @override
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for line in raw.decode("utf-8", "replace").split("\r\n"):
-            name, colon, value = line.partition(":")
-            if colon:
-                found[name] = value.strip()
-        return found
+        lines = raw.decode("utf-8", "replace").split("\r\n")
+        try:
+            return dict([line.split(": ", 1) for line in lines if line])
+        except ValueError:  # written by another client: no space, or no colon at all
+            pairs = (line.partition(":") for line in lines)
+            return {name: value.strip() for name, colon, value in pairs if colon}
 
 
 class Bus:

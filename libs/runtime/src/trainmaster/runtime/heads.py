@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from trainmaster.core import subjects
 from trainmaster.core.envelope import Entry, Undecodable, chain_of
 from trainmaster.core.ids import Key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(NamedTuple):
     """Where a chain ends: a position for the server's check, an id for ours."""
 
     seq: int = 0

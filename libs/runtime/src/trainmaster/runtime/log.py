@@ -71,7 +71,8 @@ class Log:
         seqs: list[int | None] = [None] * len(groups)
         refused, unknown, last = 0, False, dict[str, int]()
         for stream, chunk in _chunks(groups):
-            outgoing = [self._encode(groups[i], heads) for i in chunk]
+            now = wall().isoformat()
+            outgoing = [self._encode(groups[i], heads, now) for i in chunk]
             results = await self._store(outgoing)
             for index, result in zip(chunk, results, strict=True):
                 if isinstance(result, int):
@@ -84,7 +85,9 @@ class Log:
 
     async def say(self, write: Write) -> int:
         """Append one fact that needs no compare-and-set; returns its sequence."""
-        result = await self._store_group(self._encode((write,), Heads()))
+        result = await self._store_group(
+            self._encode((write,), Heads(), wall().isoformat())
+        )
         if isinstance(result, int):
             return result
         raise UnreachableError(
@@ -176,10 +179,10 @@ class Log:
         finally:
             await subscription.unsubscribe()
 
-    def _encode(self, group: Group, heads: Heads) -> list[_Outgoing]:
-        return [self._encode_write(write, heads) for write in group]
+    def _encode(self, group: Group, heads: Heads, time: str) -> list[_Outgoing]:
+        return [self._encode_write(write, heads, time) for write in group]
 
-    def _encode_write(self, write: Write, heads: Heads) -> _Outgoing:
+    def _encode_write(self, write: Write, heads: Heads, time: str) -> _Outgoing:
         event = write.event
         scope, head = heads.of(event.family, write.key)
         subject = subjects.event_subject(write.key, event)
@@ -191,7 +194,7 @@ class Log:
             cause=write.cause,
         )
         attributes = headers(
-            event, id_=id_, source=self._source, subject=subject, time=wall()
+            event, id_=id_, source=self._source, subject=subject, time=time
         )
         attributes["Nats-Msg-Id"] = id_
         attributes["traceparent"] = trace_parent(write.key, id_)

@@ -23,7 +23,7 @@ from trainmaster.runtime.clock import ServerClock
 from trainmaster.runtime.database import Changes, Database, Leader, Saved
 from trainmaster.runtime.facts import Facts
 from trainmaster.runtime.failpoints import FAILPOINTS
-from trainmaster.runtime.heads import Head, Heads
+from trainmaster.runtime.heads import Heads
 from trainmaster.runtime.log import Appended, Log
 from trainmaster.runtime.reader import Place, StreamReader, Subscribed
 from trainmaster.runtime.tables import Tables
@@ -35,6 +35,8 @@ BATCH_ENTRIES_MAX: Final = 500
 TICK_SECONDS: Final = 1.0
 _ALIVE_SECONDS: Final = 5.0
 _SAVE_SECONDS: Final = 0.2
+_SAVE_SECONDS_MAX: Final = 2.0
+_SAVE_SHARE: Final = 0.1  # of the loop's time, within the two bounds above
 _FROZEN_SECONDS: Final = 3.0
 _AGAIN_SECONDS: Final = 0.01
 
@@ -79,6 +81,7 @@ class Loop(Generic[S]):
         self._barriers: dict[str, int] = {}
         self._saved: dict[str, Place] = {}
         self._saved_at = 0.0
+        self._save_seconds = _SAVE_SECONDS
         self._dirty: set[Changed] = set()
         self._unwanted: set[Changed] | None = None
         self._scopes: set[str] = set()
@@ -149,8 +152,11 @@ class Loop(Generic[S]):
         await self._wait()
         await self._notice_blindness(leader)
         for reader in self.readers:
-            for raw in reader.take(BATCH_ENTRIES_MAX):
-                self._fold(raw)
+            if taken := reader.take(BATCH_ENTRIES_MAX):
+                self.clock.observe(taken[-1].time)
+                for raw in taken:
+                    self._fold(raw)
+                self.parts.metrics.folded.inc(len(taken))
             await reader.replenish()
         FAILPOINTS.reach(f"{self.parts.policy.name}.after_fold")
         if self._seen_own_events():
@@ -191,11 +197,9 @@ class Loop(Generic[S]):
 
     def _fold(self, raw: Raw) -> None:
         entry = decode(raw)
-        self.clock.observe(entry.time)
         scope = self._heads.observe(entry)
         if scope:
             self._scopes.add(scope)
-        self.parts.metrics.folded.inc()
         if isinstance(entry, Undecodable):
             self.parts.metrics.undecodable.inc()
             return
@@ -269,21 +273,18 @@ class Loop(Generic[S]):
         self._due = time.monotonic() + min(wait, TICK_SECONDS)
 
     async def _save(self, leader: Leader) -> None:
-        moved = {
-            r.stream: (self._saved[r.stream], r.place)
-            for r in self.readers
-            if r.place != self._saved[r.stream]
-        }
-        since = time.monotonic() - self._saved_at
-        if since < (_SAVE_SECONDS if moved or self._dirty else _ALIVE_SECONDS):
-            # The log is the truth: what is not saved yet would be read again. Saving
-            # a little later writes a busy job's row once for several of its events.
+        places = [(r.stream, self._saved[r.stream], r.place) for r in self.readers]
+        moved = {name: (old, new) for name, old, new in places if old != new}
+        began = time.monotonic()
+        wait = self._save_seconds if moved or self._dirty else _ALIVE_SECONDS
+        if began < self._saved_at + wait:
+            # What is not saved would be read again; later is one row for many events.
             if moved or self._dirty:
-                self._due = min(self._due, self._saved_at + _SAVE_SECONDS)
+                self._due = min(self._due, self._saved_at + wait)
             return
         changes = Changes(
             documents=self.parts.tables.dump(self.state, self._dirty),
-            heads=self._changed_heads(),
+            heads={name: self._heads.by_scope.get(name) for name in self._scopes},
             moved=moved,
             alive_at=self.clock.now(),
             blind=tuple((i.start, i.end) for i in self.blindness.intervals),
@@ -292,8 +293,7 @@ class Loop(Generic[S]):
         FAILPOINTS.reach(f"{self.parts.policy.name}.after_commit")
         self._saved.update({stream: after for stream, (_, after) in moved.items()})
         self._saved_at = time.monotonic()
+        wait = max((self._saved_at - began) / _SAVE_SHARE, _SAVE_SECONDS)
+        self._save_seconds = min(wait, _SAVE_SECONDS_MAX)
         self._dirty.clear()
         self._scopes.clear()
-
-    def _changed_heads(self) -> dict[str, Head | None]:
-        return {scope: self._heads.by_scope.get(scope) for scope in self._scopes}

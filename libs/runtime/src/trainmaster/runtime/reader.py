@@ -97,6 +97,8 @@ class StreamReader:
         if taken:
             newest = taken[-1]
             self.place = Place(seq=newest.seq, id=newest.id, created=self.place.created)
+        if self._ready:
+            self.wake.set()  # whoever takes a part must come again for the rest
         return taken
 
     async def replenish(self) -> None:

@@ -136,7 +136,7 @@ def _check_replay(
             continue
         if event != entry.event:
             yield f"rule 8: {where}: reads back differently"
-        again.append(replace(entry, event=event))
+        again.append(entry._replace(event=event))
     other = replay(again, evolve).jobs
     for key, job in jobs.items():
         differing = differences(job, other.get(key, Job(key=key)))
