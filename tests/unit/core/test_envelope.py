@@ -148,7 +148,11 @@ def test_an_unreadable_message_is_still_the_head_of_its_chain():
 def test_headers_are_cloud_events_attributes():
     subject = subjects.event_subject(KEY, Submitted())
     told = headers(
-        Submitted(), id_="e1", source="submission", subject=subject, time=START.isoformat()
+        Submitted(),
+        id_="e1",
+        source="submission",
+        subject=subject,
+        time=START.isoformat(),
     )
     assert told == {
         "ce-specversion": "1.0",

@@ -210,5 +210,5 @@ def test_a_stream_out_of_order_is_found():
 
 def test_an_event_stored_twice_is_found():
     log = a_told_log(RUN)
-    again = replace(log[-1], seq=9)
+    again = log[-1]._replace(seq=9)
     assert names(check_history([*log, again]), "log", log[-1].id, "2 times")

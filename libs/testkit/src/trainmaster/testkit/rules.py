@@ -15,7 +15,6 @@ events alone, so that a fault in `evolve` is found as well as one in a service.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError

@@ -42,17 +42,18 @@ class Inventory:
     def charge(self, job: Job) -> None:
         """Take what a job holds."""
         for slot in held(job):
-            charge = self.charges.setdefault(NodeKey(job.pool, slot.node), Charge())
+            key = NodeKey(job.pool, slot.node)
+            charge = self._charge_of(key)
             charge.devices.update(slot.accelerators)
             charge.cpus += _cpus(job)
             charge.memory_bytes += job.spec.memory_bytes_per_node
-            self.touch(NodeKey(job.pool, slot.node))
+            self.touch(key)
 
     def release(self, job: Job) -> None:
         """Give back what a job held."""
         for slot in held(job):
             key = NodeKey(job.pool, slot.node)
-            charge = self.charges.setdefault(key, Charge())
+            charge = self._charge_of(key)
             charge.devices.subtract(slot.accelerators)
             for index in slot.accelerators:
                 if charge.devices[index] <= 0:
@@ -62,6 +63,12 @@ class Inventory:
             if charge.nothing:
                 del self.charges[key]
             self.touch(key)
+
+    def _charge_of(self, key: NodeKey) -> Charge:
+        known = self.charges.get(key)
+        if known is None:
+            known = self.charges[key] = Charge()
+        return known
 
     def touch(self, key: NodeKey) -> None:
         """Note that a node's room must be made anew."""
