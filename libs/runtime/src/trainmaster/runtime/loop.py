@@ -20,12 +20,13 @@ from trainmaster.core.ids import JobKey
 from trainmaster.core.moment import Interval, Moment
 from trainmaster.runtime.blindness import Blindness
 from trainmaster.runtime.clock import ServerClock
-from trainmaster.runtime.database import Changes, Database, Leader, Saved
+from trainmaster.runtime.database import Database, Leader, Saved
 from trainmaster.runtime.facts import Facts
 from trainmaster.runtime.failpoints import FAILPOINTS
 from trainmaster.runtime.heads import Heads
 from trainmaster.runtime.log import Appended, Log
 from trainmaster.runtime.reader import Place, StreamReader, Subscribed
+from trainmaster.runtime.saver import Saver
 from trainmaster.runtime.tables import Tables
 from trainmaster.runtime.telemetry import Metrics
 
@@ -33,10 +34,6 @@ S = TypeVar("S")
 S_contra = TypeVar("S_contra", contravariant=True)
 BATCH_ENTRIES_MAX: Final = 500
 TICK_SECONDS: Final = 1.0
-_ALIVE_SECONDS: Final = 5.0
-_SAVE_SECONDS: Final = 0.2
-_SAVE_SECONDS_MAX: Final = 2.0
-_SAVE_SHARE: Final = 0.1  # of the loop's time, within the two bounds above
 _FROZEN_SECONDS: Final = 3.0
 _AGAIN_SECONDS: Final = 0.01
 
@@ -79,12 +76,8 @@ class Loop(Generic[S]):
         self.readers: tuple[StreamReader, ...] = ()
         self._heads = Heads()
         self._barriers: dict[str, int] = {}
-        self._saved: dict[str, Place] = {}
-        self._saved_at = 0.0
-        self._save_seconds = _SAVE_SECONDS
-        self._dirty: set[Changed] = set()
+        self._saver = self._make_saver()
         self._unwanted: set[Changed] | None = None
-        self._scopes: set[str] = set()
         self._due: float = 0.0
         self._turned_at = time.monotonic()
         self._stale = True
@@ -132,11 +125,21 @@ class Loop(Generic[S]):
         )
         for reader in self.readers:
             reader.start(saved.places.get(reader.stream, Place()))
-            self._saved[reader.stream] = reader.place
             await reader.refresh()
             self.clock.observe((await parts.log.facts(reader.stream)).at)
+        self._saver = self._make_saver()
         await self._raise_barrier()
         self._remember_blindness(saved)
+
+    def _make_saver(self) -> Saver[S]:
+        return Saver(
+            tables=self.parts.tables,
+            epoch=self.parts.epoch,
+            state=self.state,
+            heads=self._heads,
+            blindness=self.blindness,
+            readers=self.readers,
+        )
 
     def _remember_blindness(self, saved: Saved) -> None:
         self.blindness.intervals = [Interval(start=a, end=b) for a, b in saved.blind]
@@ -198,8 +201,7 @@ class Loop(Generic[S]):
     def _fold(self, raw: Raw) -> None:
         entry = decode(raw)
         scope = self._heads.observe(entry)
-        if scope:
-            self._scopes.add(scope)
+        self._saver.note(scope)
         if isinstance(entry, Undecodable):
             self.parts.metrics.undecodable.inc()
             return
@@ -207,7 +209,7 @@ class Loop(Generic[S]):
 
     def _fold_entry(self, entry: Entry, scope: str) -> None:
         changed = tuple(self.parts.policy.fold(self.state, entry))
-        self._dirty.update(changed)
+        self._saver.note(scope, changed)
         if self._unwanted is not None:
             self._unwanted.update(changed)
         if entry.family == "job" and isinstance(entry.key, JobKey):
@@ -273,27 +275,9 @@ class Loop(Generic[S]):
         self._due = time.monotonic() + min(wait, TICK_SECONDS)
 
     async def _save(self, leader: Leader) -> None:
-        places = [(r.stream, self._saved[r.stream], r.place) for r in self.readers]
-        moved = {name: (old, new) for name, old, new in places if old != new}
-        began = time.monotonic()
-        wait = self._save_seconds if moved or self._dirty else _ALIVE_SECONDS
-        if began < self._saved_at + wait:
-            # What is not saved would be read again; later is one row for many events.
-            if moved or self._dirty:
-                self._due = min(self._due, self._saved_at + wait)
+        due_at = self._saver.due_at
+        if time.monotonic() < due_at:
+            self._due = min(self._due, due_at)
             return
-        changes = Changes(
-            documents=self.parts.tables.dump(self.state, self._dirty),
-            heads={name: self._heads.by_scope.get(name) for name in self._scopes},
-            moved=moved,
-            alive_at=self.clock.now(),
-            blind=tuple((i.start, i.end) for i in self.blindness.intervals),
-        )
-        await leader.save(changes, self.parts.epoch)
+        await self._saver.save(leader, self.clock.now())
         FAILPOINTS.reach(f"{self.parts.policy.name}.after_commit")
-        self._saved.update({stream: after for stream, (_, after) in moved.items()})
-        self._saved_at = time.monotonic()
-        wait = max((self._saved_at - began) / _SAVE_SHARE, _SAVE_SECONDS)
-        self._save_seconds = min(wait, _SAVE_SECONDS_MAX)
-        self._dirty.clear()
-        self._scopes.clear()

@@ -206,6 +206,9 @@ async def serve(
             host=first.http_host,
             port=first.http_port,
             log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=1,
         )
