@@ -32,7 +32,7 @@ INSTALL_OURS := $(INSTALL) --no-deps --no-build-isolation $(FOLDERS:%=-e %) && \
 EXPORT := $(UV) export --quiet --locked --no-header --no-annotate --no-emit-workspace
 
 .PHONY: help setup demo test check lint types contracts quick up bench sim soak proto \
-	requirements format clean
+	publishers roles requirements format clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z][a-z%-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ types: .venv/.dev ## basedpyright, then mypy as second opinion
 	$(BIN)/basedpyright
 	$(BIN)/mypy
 
+roles: .venv/.dev ## write docs/roles.md from the table of roles and actions again
+	$(BIN)/python -m tools.generate_roles $(ARGS)
+
 proto: .venv/.dev ## write the schemas, samples and tables of proto/ again
 	$(BIN)/python -m tools.generate_contract $(ARGS)
 
@@ -67,6 +70,9 @@ quick: .venv/.dev ## tests that need nothing and take seconds
 format: .venv/.dev ## let ruff mend what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+publishers: ## fetch what the example of a publisher in Node.js needs
+	npm ci --no-audit --no-fund --prefix examples/publishers/node
 
 up: .venv/.run ## start the whole stack on this machine (Ctrl-C stops it)
 	$(BIN)/tm up $(ARGS)

@@ -1,4 +1,4 @@
-"""Write what follows from the models and the `.proto` files: schemas, samples, tables.
+"""Write what follows from the models and the `.proto` files: schemas, samples and more.
 
 Without arguments it writes; with `--check` it only names what is out of date and fails.
 Schemas and tables are made anew. Samples and field numbers are append-only: what was
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tools.contract import models, numbers, protos, samples, schemas, tables
+from tools.contract import asyncapi, models, numbers, protos, samples, schemas, tables
 
 PROTO: Final = Path(__file__).parents[1] / "proto"
 
@@ -45,6 +45,7 @@ def generated(root: Path) -> dict[Path, str]:
     wanted = {
         lock: numbers.extended(read(lock), written),
         readme: tables.inserted(read(readme)),
+        root / "asyncapi.json": asyncapi.rendered(),
     }
     for name, model in models.travelling().items():
         sample = root / "samples" / f"{name}.json"

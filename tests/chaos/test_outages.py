@@ -159,7 +159,10 @@ async def test_dropped_projections_are_rebuilt_under_running_jobs(
     dsn = running.stack.postgres.superuser_dsn("trainmaster")
     connection = await asyncpg.connect(dsn)
     for name in services:
-        schema = f"{name.replace('-', '_')}_v1"
+        schema = await connection.fetchval(
+            "select nspname from pg_namespace where nspname ~ $1",
+            f"^{name.replace('-', '_')}_v[0-9]+$",
+        )
         await connection.execute(f"drop schema {schema} cascade")
     await connection.close()
     for name in services:

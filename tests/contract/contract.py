@@ -17,14 +17,14 @@ from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.message_factory import GetMessageClass
 from pydantic.fields import FieldInfo
 
-from trainmaster.core import messages, subjects
+from trainmaster.core import ingress, messages, subjects
 from trainmaster.core.envelope import PACKAGE
 from trainmaster.core.events import Event
 from trainmaster.core.model import Message
 
 ROOT: Final = Path(__file__).parents[2]
 PROTO: Final = ROOT / "proto"
-DEFINING: Final = (messages, subjects)
+DEFINING: Final = (ingress, messages, subjects)
 """Modules that together import every model."""
 
 

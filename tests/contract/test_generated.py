@@ -57,7 +57,7 @@ def test_a_check_names_what_is_missing_old_and_stray_and_writes_nothing(proto: P
 def test_what_is_missing_is_added_and_what_is_by_hand_stays(proto: Path):
     readme = proto / "README.md"
     change(readme, "# The contract\n", "# Our contract\n")
-    (proto / "samples/Held.json").unlink()
+    (proto / "samples/AttemptStarted.json").unlink()
     numbers = proto / "numbers.json"
     known = json.loads(numbers.read_text())
     numbers.write_text(json.dumps({**known, "PlanMade": {"placements": 1}}))
@@ -65,8 +65,8 @@ def test_what_is_missing_is_added_and_what_is_by_hand_stays(proto: Path):
     assert generate("--proto", str(proto)).returncode == 0
 
     assert readme.read_text().startswith("# Our contract\n")
-    original = (PROTO / "samples/Held.json").read_text()
-    assert (proto / "samples/Held.json").read_text() == original
+    original = (PROTO / "samples/AttemptStarted.json").read_text()
+    assert (proto / "samples/AttemptStarted.json").read_text() == original
     assert json.loads(numbers.read_text()) == known
 
 

@@ -29,6 +29,8 @@ FILE_OF_FAMILY: Final = {
     "member": "member.proto",
     "team": "team.proto",
     "pool": "team.proto",
+    "token": "access.proto",
+    "audit": "access.proto",
 }
 OURS: Final = [f for f in compiled().file if not f.name.startswith("google/")]
 

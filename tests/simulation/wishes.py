@@ -1,6 +1,7 @@
 """What users ask for and what their trainings leave on disk, made up by chance."""
 
 import random
+from datetime import datetime, timedelta
 
 from trainmaster.core.ids import JobId, JobKey
 from trainmaster.core.messages import ScannedCheckpoint
@@ -26,12 +27,35 @@ def a_wish(key: JobKey, chance: random.Random) -> JobSpec:
     )
 
 
+def leave_some(
+    wish: JobSpec, chance: random.Random, now: datetime
+) -> list[ScannedCheckpoint]:
+    """Sometimes an older run has left what a job wants to reach."""
+    directory = wish.checkpoint.directory
+    if not directory or chance.random() < 0.5:
+        return []
+    older = now - timedelta(hours=1)
+    return [_saved(f"{directory}/step-3", 3, older, problem="")]
+
+
+def _saved(path: str, step: int, at: datetime, *, problem: str) -> ScannedCheckpoint:
+    return ScannedCheckpoint(
+        path=path,
+        step=step,
+        format="plain",
+        digest=f"d{step}",
+        problem=problem,
+        saved_at=at,
+    )
+
+
 def save_some(
     agent: SimAgent,
     disks: dict[JobId, list[ScannedCheckpoint]],
     chance: random.Random,
     *,
     torn_share: float,
+    now: datetime,
 ) -> None:
     """Let jobs that run save one more step now and then, sometimes torn."""
     for (job, _), part in agent.parts.items():
@@ -41,12 +65,4 @@ def save_some(
         saved = disks.setdefault(job, [])
         step = max((c.step for c in saved), default=0) + 1
         torn = "it is torn" if chance.random() < torn_share else ""
-        saved.append(
-            ScannedCheckpoint(
-                path=f"/ckpt/{job}/step-{step}",
-                step=step,
-                format="plain",
-                digest=f"d{step}",
-                problem=torn,
-            )
-        )
+        saved.append(_saved(f"/ckpt/{job}/step-{step}", step, now, problem=torn))

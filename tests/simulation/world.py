@@ -8,7 +8,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.wishes import a_wish, save_some
+from tests.simulation.wishes import a_wish, leave_some, save_some
 
 from trainmaster.checkpoint_manager.choice import pick
 from trainmaster.checkpoint_manager.policy import CheckpointManager
@@ -17,7 +17,6 @@ from trainmaster.checkpoint_manager.store import tables as checkpoint_tables
 from trainmaster.checkpoint_manager.wants import Phase, Scanned, wanted
 from trainmaster.core.decision import Changed, Write
 from trainmaster.core.envelope import Entry, decode
-from trainmaster.core.events import Succeeded
 from trainmaster.core.facts import Capacity, NodeLost, NodeRegistered
 from trainmaster.core.ids import JobId, JobKey, NodeKey
 from trainmaster.core.messages import Assignment, ScannedCheckpoint
@@ -110,6 +109,8 @@ class World:
             await self._accident(self.chance.choice(self.agents))
         elif roll < 0.55:
             self._look_at_disk()
+        elif roll < 0.57:
+            self._purge()
         else:
             service = self.chance.choice(self.services)
             crash = self.chance.choice(CRASHES) if self.chance.random() < 0.08 else ""
@@ -142,9 +143,9 @@ class World:
         if not self.submitted or self.chance.random() < 0.5:
             key = JobKey("default", JobId(f"J{len(self.submitted)}"))
             self.submitted.append(key)
-            facts[f"submit:{key.job}"] = Submit(
-                key=key, by="us", spec=a_wish(key, self.chance)
-            )
+            wish = a_wish(key, self.chance)
+            self.disks[key.job] = leave_some(wish, self.chance, self.server.now)
+            facts[f"submit:{key.job}"] = Submit(key=key, by="us", spec=wish)
             return
         key = self.chance.choice(self.submitted)
         kind = self.chance.choice((Cancel, Hold, Release))
@@ -158,7 +159,8 @@ class World:
             agent.obey(job, told)
         agent.live()
         torn = 0.2 if self.storm else 0.0
-        save_some(agent, self.disks, self.chance, torn_share=torn)
+        now = self.server.now
+        save_some(agent, self.disks, self.chance, torn_share=torn, now=now)
         while agent.outbox and not agent.dead:
             await self.log.append(((agent.outbox.pop(0),),), Heads())
             if self.storm and self.chance.random() < 0.3:
@@ -189,6 +191,14 @@ class World:
             self.heads.observe(decode(raw))
         write = Write(key=agent.key, event=event, cause=str(self.server.now))
         await self.log.append(((write,),), self.heads)
+
+    def _purge(self) -> None:
+        """Leave of an archived job only the word that it is, however recent that is."""
+        for raw in tuple(self.server.read("JOBS", 0, ("tm.job.>",))):
+            _, _, team, job, kind = raw.subject.split(".")
+            if kind == "archived" and self.chance.random() < 0.5:
+                stems = f"tm.job.{team}.{job}.", f"tm.note.{team}.{job}."
+                self.server.purge("JOBS", stems, below=raw.seq)
 
     # ------------------------------------------------------------------ effects
 
@@ -256,7 +266,7 @@ class World:
 
     def _at_rest(self) -> bool:
         return not (
-            self.jobs()
+            any(service.state.jobs for service in self.services)
             or self.told
             or self.submission.facts
             or any(s.behind() for s in self.services)
@@ -268,8 +278,3 @@ class World:
             for job in self.jobs().values()
             if job.state not in FINAL or job.unreclaimed
         } | {"facts": str(list(self.submission.facts))}
-
-
-def succeeded(entries: list[Entry]) -> int:
-    """Count the jobs that succeeded."""
-    return sum(isinstance(entry.event, Succeeded) for entry in entries)

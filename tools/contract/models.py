@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 
-from trainmaster.core import messages, subjects
+from trainmaster.core import ingress, messages, subjects
 from trainmaster.core.events import Event
 from trainmaster.core.model import Message
 
 # Imported for the classes they define: together they know every message.
-DEFINING = (messages, subjects)
+DEFINING = (ingress, messages, subjects)
 
 
 def travelling() -> dict[str, type[Message]]:

@@ -24,6 +24,7 @@ _TEXT: Final = {
     "launch": "once_per_node",
     "node": "n-7f3a",
     "order": "start",
+    "outcome": "refused",
     "path": "/checkpoints/600",
     "pool": "a100",
     "reason": "rank 3 on n-7f3a: “CUDA error” \\ line 1\nline 2\t☃ 𝄞",

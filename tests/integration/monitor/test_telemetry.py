@@ -13,7 +13,7 @@ from trainmaster.core import subjects
 from trainmaster.core.decision import Write
 from trainmaster.core.envelope import Entry
 from trainmaster.core.events import Event
-from trainmaster.core.facts import Capacity, NodeRegistered
+from trainmaster.core.facts import Capacity, Drained, DrainRequested, NodeRegistered
 from trainmaster.core.ids import JobId, JobKey, NodeKey
 from trainmaster.core.messages import (
     MetricSample,
@@ -126,6 +126,28 @@ async def test_a_node_that_beats_is_registered(stack: Stack):
         assert event == NodeRegistered(capacity=beat.capacity, boot_id="boot-1")
 
 
+async def test_a_node_that_should_be_drained_is_so_once_it_is_empty(stack: Stack):
+    """Each word by the service that may say it, with the rights it has."""
+    async with monitor(stack) as running, user(agent(stack)) as bus:
+        log, scope = running.env.log, subjects.scope("node", NODE)
+        beat = NodeHeartbeat(capacity=Capacity(accelerators=8), boot_id="boot-1")
+
+        async def said(kind: type[Event]) -> bool:
+            await bus.client.publish(subjects.heartbeat(NODE), beat.to_json())
+            found = await events_of(log, subjects.NODES, scope)
+            return any(isinstance(event, kind) for event in found)
+
+        await eventually(lambda: said(NodeRegistered), "the node is registered")
+        heads = Heads()
+        async with user(stack.settings("submission", port=0).bus) as operator:
+            asking = Log(operator, source="submission", epoch=1)
+            for entry in await asking.entries(subjects.NODES, scope):
+                heads.observe(entry)
+            drain = Write(key=NODE, event=DrainRequested(reason="new disks"))
+            assert (await asking.append(((drain,),), heads)).whole
+        await eventually(lambda: said(Drained), "the node is drained")
+
+
 async def test_output_and_metrics_become_progress_and_history(stack: Stack):
     await say_life(stack, "submitted placed ordered started")
     async with monitor(stack) as running, user(agent(stack)) as bus:
@@ -142,7 +164,7 @@ async def test_output_and_metrics_become_progress_and_history(stack: Stack):
         await bus.client.publish(subjects.metric(KEY, 1, 0), sample.to_json())
         seen = await eventually(lambda: at(9), "reported progress")
         assert seen.loss == 2.5
-        store = MetricStore(running.env.database, address="here")
+        store = MetricStore(running.env.database)
 
         async def three() -> bool:
             return len(await store.history(KEY.job, most=100)) == 3
@@ -156,13 +178,17 @@ async def test_output_and_metrics_become_progress_and_history(stack: Stack):
         ]
 
 
-async def test_progress_survives_a_restart_of_the_monitor(stack: Stack):
-    await say_life(stack, "submitted placed ordered started")
+OVER: Final = "completed reclaimed succeeded archived"
+
+
+@pytest.mark.parametrize("end", ["", OVER], ids=["running", "archived"])
+async def test_progress_survives_a_restart_of_the_monitor(stack: Stack, end: str):
+    await say_life(stack, f"submitted placed ordered started {end}")
     sample = MetricSample(step=9, values={"loss": 2.5})
     async with monitor(stack) as running, user(agent(stack)) as bus:
         await bus.client.publish(subjects.metric(KEY, 1, 0), sample.to_json())
         await eventually(lambda: progress_of(running), "progress")
-        store = MetricStore(running.env.database, address="here")
+        store = MetricStore(running.env.database)
         await eventually(store.progress, "kept progress")
     async with monitor(stack) as running:
         await pause(1.0)  # long enough to purge what would not be wanted

@@ -79,10 +79,12 @@ class Handler:
 
 
 @asynccontextmanager
-async def listening(nats: Settings, handler: Handler) -> AsyncGenerator[Metrics]:
+async def listening(
+    nats: Settings, handler: Handler, manner: Manner | None = None
+) -> AsyncGenerator[Metrics]:
     """Let the handler have what is stored below in.> and said below core.>."""
     metrics = Metrics()
-    made = broker(nats, metrics, Manner())
+    made = broker(nats, metrics, manner or Manner())
     _subscribe(made, nats, handler.__call__)
     async with running(made, nats):
         yield metrics
@@ -146,6 +148,56 @@ async def test_a_message_nobody_can_ever_read_comes_once(nats: Settings, bus: Bu
         await until(lambda: handler.bodies == [b"good"], "the next is handled")
         await _settled(bus)
     assert len(handler.calls) == 2
+
+
+class Park:
+    """Takes what nobody can work off; is away as often as it is told."""
+
+    def __init__(self, *, away: int = 0) -> None:
+        self.away = away
+        self.parked: list[tuple[bytes, str]] = []
+
+    async def __call__(self, message: Msg, reason: str) -> None:
+        if self.away:
+            self.away -= 1
+            raise UnreachableError(what="PARKED", address="here", hint="again")
+        self.parked.append((message.data, reason))
+
+
+async def test_what_nobody_can_ever_read_is_parked_with_the_reason(
+    nats: Settings, bus: Bus
+):
+    park = Park(away=1)
+    bad = [InvalidTokenError(name="team", value="a b") for _ in range(2)]
+    async with listening(nats, Handler(*bad), Manner(park=park)):
+        await bus.client.publish("in.x", b"bad")
+        await until(lambda: bool(park.parked), "it is parked")
+        await _settled(bus)
+    [(body, reason)] = park.parked
+    assert body == b"bad"
+    assert reason.startswith("InvalidTokenError: team 'a b'")
+
+
+async def test_what_always_meets_an_unexpected_error_is_parked_after_some_tries(
+    nats: Settings, bus: Bus
+):
+    park, handler = Park(), Handler(*(RuntimeError("boom") for _ in range(9)))
+    async with listening(nats, handler, Manner(park=park, tries=3)):
+        await bus.client.publish("in.x", b"bad")
+        await until(lambda: bool(park.parked), "it is parked")
+        await _settled(bus)
+    assert park.parked == [(b"bad", "RuntimeError: boom")]
+    assert len(handler.calls) == 3
+
+
+async def test_an_outage_parks_nothing(nats: Settings, bus: Bus):
+    away = [UnreachableError(what="a", address="b", hint="c") for _ in range(3)]
+    park, handler = Park(), Handler(*away)
+    async with listening(nats, handler, Manner(park=park, tries=1)):
+        await bus.client.publish("in.x", b"good")
+        await until(lambda: handler.bodies == [b"good"], "it is handled")
+        await _settled(bus)
+    assert park.parked == []
 
 
 async def test_an_error_on_a_core_subject_stops_nothing(nats: Settings, bus: Bus):

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.checkpoint_manager.stack import Stack, stack, start_database
 
 from trainmaster.core.ids import NodeKey
 from trainmaster.runtime.embedded import EmbeddedPostgres
+from trainmaster.testkit.servers import Stack, stack, start_database
 
 NODES = (NodeKey("local", "n1"), NodeKey("local", "n2"))
 

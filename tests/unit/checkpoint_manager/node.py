@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from blake3 import blake3
 from nats.aio.msg import Msg
-from tests.unit.checkpoint_manager.stack import Stack
 
 from trainmaster.core import subjects
 from trainmaster.core.ids import NodeKey
@@ -20,7 +20,9 @@ from trainmaster.core.messages import (
     ScanRequest,
 )
 from trainmaster.core.values import Rejected
+from trainmaster.runtime.clock import wall
 from trainmaster.runtime.permissions import agent_name
+from trainmaster.testkit.servers import Stack
 
 ASIDE = ".tm-aside"
 
@@ -47,6 +49,10 @@ def look(directory: Path) -> tuple[ScannedCheckpoint, ...]:
     return tuple(map(_judge, found))
 
 
+def saved_at(path: Path) -> datetime:
+    return datetime.fromtimestamp((path / "size").stat().st_mtime, UTC)
+
+
 def _judge(path: Path) -> ScannedCheckpoint:
     step = int(path.name.removeprefix("step-"))
     content = (path / "weights.npy").read_bytes()
@@ -66,9 +72,13 @@ def _judge(path: Path) -> ScannedCheckpoint:
 
 @dataclass(kw_only=True)
 class Node:
-    """An agent's side of the questions. `deaf` swallows them, `error` cannot look."""
+    """An agent's side of the questions. `deaf` swallows them, `error` cannot look.
+
+    Its clock is `ahead` of everybody's.
+    """
 
     key: NodeKey
+    ahead: timedelta = timedelta()
     deaf: bool = False
     error: str = ""
     garbage: bool = False
@@ -96,9 +106,16 @@ class Node:
         reply = (
             ScanReply(error=self.error)
             if self.error
-            else ScanReply(checkpoints=look(Path(request.directory)))
+            else self._look(Path(request.directory))
         )
         await message.respond(b"[]" if self.garbage else reply.to_json())
+
+    def _look(self, directory: Path) -> ScanReply:
+        found = tuple(
+            c.model_copy(update={"saved_at": saved_at(Path(c.path)) + self.ahead})
+            for c in look(directory)
+        )
+        return ScanReply(checkpoints=found, at=wall() + self.ahead)
 
     async def aside(self, message: Msg) -> None:
         request = AsideRequest.from_json(message.data)

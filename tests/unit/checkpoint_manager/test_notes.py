@@ -24,7 +24,11 @@ from trainmaster.checkpoint_manager.state import State
 from trainmaster.checkpoint_manager.wants import Blind, Finding, Phase, Scanned
 from trainmaster.core.events import CheckpointChosen
 from trainmaster.core.messages import ScannedCheckpoint
-from trainmaster.core.notes import CheckpointRejected, CheckpointVerified
+from trainmaster.core.notes import (
+    CheckpointRejected,
+    CheckpointsScanned,
+    CheckpointVerified,
+)
 from trainmaster.testkit.builders import KEY, an_entry
 
 pytestmark = pytest.mark.unit
@@ -81,6 +85,7 @@ def test_a_checkpoint_with_other_content_is_verified_again():
 
 def test_a_checkpoint_that_was_torn_and_is_whole_again_gets_an_id_of_its_own():
     state = after(CLEAN)
+    store(state, found())
     causes = store(state, found(whole(100)))
     causes += store(state, found(torn(100)))
     causes += store(state, found(whole(100)))
@@ -93,7 +98,7 @@ def test_a_torn_one_is_normal_while_somebody_writes():
 
 def test_a_torn_one_is_rejected_once_when_nobody_writes():
     state = after(CLEAN)
-    (note,) = said(decide(state, found(torn(100))))
+    note, _ = said(decide(state, found(torn(100))))
     assert note == CheckpointRejected(
         attempt=1,
         path=f"{DIRECTORY}/step-000100",
@@ -108,7 +113,12 @@ def test_remarks_and_choice_are_stored_together():
     scan = found(whole(100), torn(200), aside=moved(torn(200)))
     (group,) = decide(after(SETTLED), scan).groups
     kinds = [type(write.event) for write in group]
-    assert kinds == [CheckpointVerified, CheckpointRejected, CheckpointChosen]
+    assert kinds == [
+        CheckpointVerified,
+        CheckpointRejected,
+        CheckpointsScanned,
+        CheckpointChosen,
+    ]
     rejected = group[1].event
     assert isinstance(rejected, CheckpointRejected)
     assert rejected.moved_to == f"{DIRECTORY}/.tm-aside/step-000200"
@@ -130,14 +140,34 @@ def test_a_job_moves_once_in_a_decision():
 
 
 def test_a_clean_job_gets_its_evidence_without_a_choice():
-    (note,) = said(decide(after(CLEAN), found(whole(100))))
-    assert isinstance(note, CheckpointVerified)
+    notes = said(decide(after(CLEAN), found(whole(100))))
+    assert [type(note) for note in notes] == [CheckpointVerified, CheckpointsScanned]
+
+
+def test_the_last_look_is_said_once_for_each_attempt():
+    state = after(CLEAN)
+    last = CheckpointsScanned(attempt=1, whole=2, step=200)
+    scan = found(whole(100), whole(200), torn(300))
+    assert said(decide(state, scan))[-1] == last
+    store(state, scan)
+    assert not decide(state, scan).groups
+
+
+@pytest.mark.parametrize(
+    ("words", "phase"),
+    [
+        pytest.param(SETTLED, Phase.CLOSING, id="a scan that began before"),
+        pytest.param("submitted placed ordered started ended", Phase.FINAL, id="late"),
+    ],
+)
+def test_a_look_before_the_last_proof_is_not_the_last(words: str, phase: Phase):
+    assert not decide(after(words), found(phase=phase)).groups
 
 
 def test_a_whole_directory_is_one_bounded_group():
     checkpoints = [whole(step) for step in range(1, CHECKPOINTS_MAX + 101)]
     (group,) = decide(after(SETTLED), found(*checkpoints)).groups
-    assert len(group) == CHECKPOINTS_MAX + 1
+    assert len(group) == CHECKPOINTS_MAX + 2
     steps = [w.event.step for w in group if isinstance(w.event, CheckpointVerified)]
     assert steps == list(range(101, CHECKPOINTS_MAX + 101))
 
@@ -186,7 +216,8 @@ def test_that_nobody_can_look_is_said_once_and_chooses_nothing():
     assert not decide(state, blind).groups
     assert not decide(state, replace(blind, reason="n2 cannot scan")).groups
     # it is no checkpoint, so it is in nobody's way
-    assert len(said(decide(state, found(whole(100))))) == 2
+    kinds = [type(event) for event in said(decide(state, found(whole(100))))]
+    assert kinds == [CheckpointVerified, CheckpointsScanned, CheckpointChosen]
 
 
 def test_a_checkpoint_of_somebody_else_is_no_evidence_of_this_job():

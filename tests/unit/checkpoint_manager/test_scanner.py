@@ -1,14 +1,15 @@
 """The checkpoint-manager with a real log, a real database and real disks."""
 
 import asyncio
+import os
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.unit.checkpoint_manager.conftest import NODES
 from tests.unit.checkpoint_manager.node import ASIDE, answering, save, tear
 from tests.unit.checkpoint_manager.scenes import CLEAN, SETTLED, saving
-from tests.unit.checkpoint_manager.stack import Stack, eventually
 
 from trainmaster.checkpoint_manager.app import build
 from trainmaster.checkpoint_manager.policy import CheckpointManager
@@ -23,6 +24,7 @@ from trainmaster.core.notes import CheckpointRejected, CheckpointVerified
 from trainmaster.core.spec import JobSpec
 from trainmaster.runtime.service import Env, Service
 from trainmaster.testkit.builders import KEY, a_history
+from trainmaster.testkit.servers import Stack, eventually
 
 pytestmark = pytest.mark.integration
 NAME = "checkpoint-manager"
@@ -267,3 +269,19 @@ async def test_many_jobs_are_looked_at_a_few_at_a_time(
         await node.hear_again()
         for number in range(20):
             await servers.heard(f"tm.job.default.job-{number}.>", CheckpointChosen)
+
+
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+async def test_when_a_checkpoint_was_saved_is_told_on_the_logs_clock(
+    servers: Stack, directory: Path, spec: JobSpec, hours: int
+):
+    older = save(directory, 100)
+    long_ago = time.time() - 600  # noqa: TID251 - what a file says
+    os.utime(older / "size", (long_ago, long_ago))
+    async with answering(servers, N1) as node, servers.running(NAME, build_quick):
+        node.ahead = timedelta(hours=hours)
+        await servers.tell(KEY, a_history(RUNNING, spec=spec))
+        save(directory, 200)
+        entries = await servers.heard(NOTE, CheckpointVerified, count=2)
+    events = [e.event for e in entries if isinstance(e.event, CheckpointVerified)]
+    assert {e.step: e.attempt for e in events} == {100: 0, 200: 1}

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 from tests.unit.cli.terminal import Terminal, interrupted
-from tests.unit.client.server import Answer, Server, a_stream
+from tests.unit.client.server import Answer, Server, a_problem, a_stream
 
 from trainmaster.cli.exits import Exit
+from trainmaster.cli.follow import follow_logs
+from trainmaster.client.client import Client
+from trainmaster.client.credentials import Credentials
+from trainmaster.client.errors import NotReadyError
+from trainmaster.client.wire import Manner
 
 pytestmark = pytest.mark.unit
 
@@ -41,6 +46,7 @@ EVENTS: list[dict[str, Any]] = [
 
 
 def test_events_are_told_one_a_line(terminal: Terminal, server: Server):
+    server.answers("GET /api/v1/jobs/J1", Answer(body=JOB))
     server.answers("GET /api/v1/jobs/J1/events", Answer(body=EVENTS))
     lines = terminal.tm("events", "J1").out.splitlines()
     assert [
@@ -63,10 +69,11 @@ def test_followed_events_end_with_the_job(terminal: Terminal, server: Server):
 
 
 def test_output_is_shown_as_it_is(terminal: Terminal, server: Server):
+    server.answers("GET /api/v1/jobs/J1", Answer(body=JOB))
     server.answers("GET /api/v1/jobs/J1/logs", Answer(body="a\nb", kind="text/plain"))
     ended = terminal.tm("logs", "J1", "--attempt", "2", "--rank", "0")
     assert ended.out == "a\nb"
-    assert server.asked[0].query == {"attempt": "2", "rank": "0"}
+    assert server.asked[1].query == {"attempt": "2", "rank": "0"}
 
 
 def test_followed_output_of_one_rank_has_no_prefix(terminal: Terminal, server: Server):
@@ -94,4 +101,38 @@ def test_ctrl_c_while_following_detaches(terminal: Terminal, server: Server):
     hold.set()
     assert (first, ended.out) == ("[0] one\n", "[0] half\n")
     assert ended.code == Exit.OK
-    assert "Detached; job J1 goes on" in ended.err
+    assert "Detached; job J1 goes on. Come back: tm logs -f J1." in ended.err
+
+
+def test_leaving_events_tells_how_to_come_back_to_events(
+    terminal: Terminal, server: Server
+):
+    hold = threading.Event()
+    server.answers("GET /api/v1/jobs/J1", Answer(body=JOB))
+    server.answers("GET /api/v1/jobs/J1/events", a_stream(EVENTS, hold=hold))
+    process = terminal.tm_process("events", "-f", "J1")
+    assert process.stdout is not None
+    process.stdout.readline()
+    ended = interrupted(process, once=lambda: True)
+    hold.set()
+    assert "goes on. Come back: tm events -f J1." in ended.err
+
+
+def test_a_server_that_stopped_for_good_ends_a_follower_with_a_word(
+    server: Server, capsys: pytest.CaptureFixture[str]
+):
+    server.answers("GET /api/v1/jobs/J1", Answer(body=JOB))
+    chunk = {"rank": 0, "attempt": 1, "offset": 0, "text": "one\n"}
+    stopping = a_problem(503, "it is stopping")
+    server.answers("GET /api/v1/jobs/J1/logs", a_stream([chunk], ends=False), stopping)
+    credentials = Credentials(url=server.url, token="x")
+    with (
+        Client(credentials, manner=Manner(away_seconds=0.5)) as client,
+        pytest.raises(NotReadyError),
+    ):
+        follow_logs(client, "J1", attempt=None, rank=None)
+    seen = capsys.readouterr()
+    assert seen.out == "[0] one\n"
+    assert "job J1 goes on without it. Come back once it runs: tm logs -f J1" in (
+        seen.err
+    )

@@ -190,7 +190,11 @@ def test_what_went_wrong_is_said_and_coded(
     server.answers("GET /api/v1/jobs/x/logs", answer)
     ended = terminal.tm(*words)
     assert ended.code == code
-    assert ended.err == "tm: no job `x`; see `tm list`\n"
+    told = "no job `x`; see `tm list`"
+    if status == 503:
+        told = f"trainmaster at {server.url} cannot answer now: {told}; "
+        told += "`tm status` says what it lacks"
+    assert ended.err == f"tm: {told}\n"
 
 
 def test_jobs_are_changed_by_what_they_are_called(terminal: Terminal, server: Server):
@@ -206,6 +210,37 @@ def test_jobs_are_changed_by_what_they_are_called(terminal: Terminal, server: Se
     assert second.out == "char-lm (J1): ada asked for it before\n"
     assert (first.code, second.code) == (Exit.OK, Exit.OK)
     assert server.asked[1].body == b'{"reason":"enough"}'
+
+
+def test_nodes_are_drained_and_used_again_by_name(terminal: Terminal, server: Server):
+    rows = [NODE, NODE | {"node": "n2"}, NODE | {"node": "n2", "pool": "b"}]
+    server.answers("GET /api/v1/nodes", Answer(body={"nodes": rows}))
+    said = {"node": "n1", "pool": "local", "changed": True, "seq": 3, "message": ""}
+    again = said | {"changed": False, "message": "it is draining"}
+    drain = "POST /api/v1/nodes/local/n1/drain"
+    server.answers(drain, Answer(body=said), Answer(body=again))
+    server.answers("POST /api/v1/nodes/b/n2/undrain", Answer(body=said))
+    first = terminal.tm("nodes", "drain", "n1", "--reason", "new disks")
+    assert first.out == "n1 (local): gets no new work\n"
+    assert server.asked[-1].body == b'{"reason":"new disks"}'
+    assert terminal.tm("nodes", "drain", "n1").out == "n1 (local): it is draining\n"
+    back = terminal.tm("nodes", "undrain", "b/n2")
+    assert back.out == "n2 (b): in service again\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("n9", "no node n9"), ("n2", "2 nodes are called n2")],
+)
+def test_a_node_that_is_not_clear_is_refused_before_anything_is_asked(
+    terminal: Terminal, server: Server, name: str, problem: str
+):
+    rows = [NODE, NODE | {"node": "n2"}, NODE | {"node": "n2", "pool": "b"}]
+    server.answers("GET /api/v1/nodes", Answer(body={"nodes": rows}))
+    ended = terminal.tm("nodes", "drain", "n1", name)
+    assert ended.code == Exit.INVALID
+    assert ended.err.startswith(f"tm: {problem}; name one of: ")
+    assert [asked.method for asked in server.asked] == ["GET"]
 
 
 def test_a_server_that_is_gone_is_named_with_what_to_do(

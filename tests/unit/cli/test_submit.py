@@ -120,6 +120,22 @@ def test_every_fault_is_shown_with_its_place_first(
     )
 
 
+def test_a_dry_run_without_a_server_reads_the_file_here(terminal: Terminal, file: Path):
+    (terminal.data / "credentials.json").unlink()
+    ended = terminal.tm("submit", str(file), "--dry-run", "-o", "json")
+    assert ended.code == Exit.OK
+    assert json.loads(ended.out)["work_directory"] == str(file.parent)
+    assert "Checked here: teams, pools, nodes and stores are not known." in ended.err
+
+
+def test_a_wrong_file_is_told_without_a_server_as_well(terminal: Terminal, file: Path):
+    (terminal.data / "credentials.json").unlink()
+    file.write_text("name: lm\ncomand: x\n")
+    ended = terminal.tm("submit", str(file), "--dry-run")
+    assert (ended.code, ended.out) == (Exit.INVALID, "")
+    assert f"{file}:2:1 unknown field `comand`. Did you mean `command`?" in ended.err
+
+
 def test_a_dry_run_shows_what_would_be_submitted(
     terminal: Terminal, server: Server, file: Path
 ):
@@ -205,7 +221,9 @@ def test_a_server_that_goes_away_while_waiting_is_said(
     server.answers("GET /api/v1/jobs/J1/events", a_problem(503, "it is stopping"))
     ended = terminal.tm("submit", str(file), "--wait")
     assert ended.code == Exit.UNREACHABLE
-    assert ended.err == "tm: it is stopping\n"
+    assert ended.err.startswith(
+        f"tm: trainmaster at {server.url} cannot answer now: it is stopping; "
+    )
 
 
 def test_ctrl_c_while_waiting_only_detaches(

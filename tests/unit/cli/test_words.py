@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.cli import words
-from trainmaster.cli.yaml_text import to_yaml
+from trainmaster.jobfile.writing import to_yaml
 
 pytestmark = pytest.mark.unit
 

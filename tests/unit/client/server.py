@@ -52,11 +52,15 @@ def a_stream(
     ids: bool = False,
     drop: bool = False,
     hold: threading.Event | None = None,
+    ends: bool = True,
 ) -> Answer:
+    """Stream events, and say at the end that it is one unless it is cut off."""
     lines = [": hello\n\n"]
     for number, event in enumerate(events, 1):
         lines += [f"id: {number}\n"] if ids else []
         lines.append(f"data: {json.dumps(event)}\n\n")
+    if ends and not drop and hold is None:
+        lines.append("event: end\ndata: {}\n\n")
     return Answer(body="".join(lines), kind="text/event-stream", drop=drop, hold=hold)
 
 

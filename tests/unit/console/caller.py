@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 import uvicorn
-from tests.unit.console.stack import TOKEN, WITHIN_SECONDS, Stack, eventually
 
 from trainmaster.console.app import build
 from trainmaster.runtime.service import Running, open_env
 from trainmaster.runtime.web import web
+from trainmaster.testkit.servers import TOKEN, WITHIN_SECONDS, Stack, eventually
 
 
 @dataclass(kw_only=True)
@@ -51,6 +51,8 @@ class Caller:
 
 async def _data(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in answer.aiter_lines():
+        if line == "event: end":
+            return
         if line.startswith("data:"):
             yield json.loads(line.removeprefix("data:"))
 

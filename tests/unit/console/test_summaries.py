@@ -5,9 +5,18 @@ import pytest
 from trainmaster.console import answers
 from trainmaster.console.state import Told
 from trainmaster.console.summaries import SENTENCES, summary
-from trainmaster.core.events import REGISTRY, AttemptEnded, Event, Requeued
+from trainmaster.core.access import ReadRefused, TokenIssued
+from trainmaster.core.events import REGISTRY, AttemptEnded, Event, Held, Requeued
 from trainmaster.core.facts import RankExited
-from trainmaster.core.ids import Key, MemberKey, NodeKey, PlanKey, PoolKey, TeamKey
+from trainmaster.core.ids import (
+    Key,
+    MemberKey,
+    NodeKey,
+    PlanKey,
+    PoolKey,
+    TeamKey,
+    TokenKey,
+)
 from trainmaster.core.notes import CheckpointVerified
 from trainmaster.core.values import Cause, RankExit
 from trainmaster.testkit.builders import KEY, a_placed, a_spec, a_submitted, an_entry
@@ -21,6 +30,8 @@ KEYS: dict[str, Key] = {
     "plan": PlanKey("local"),
     "team": TeamKey("default"),
     "pool": PoolKey("local"),
+    "token": TokenKey("0123456789abcdef"),
+    "audit": TeamKey("default"),
     "node": NodeKey("local", "n1"),
     "member": MEMBER,
 }
@@ -54,6 +65,16 @@ def test_the_table_of_sentences_holds_nothing_else():
             "rank 0 on n1 was killed by us by signal 15",
         ),
         (a_submitted(), "train submitted by ada: 2 nodes with 1 accelerator each"),
+        (Held(by="token:ci", origin="10.0.0.7"), "held by token:ci from 10.0.0.7"),
+        (Held(by="admin", origin="127.0.0.1"), "held by admin"),
+        (
+            TokenIssued(name="ci", team="*", role="viewer", by="admin"),
+            "token ci given out by admin: viewer on every team",
+        ),
+        (
+            ReadRefused(by="token:ci", action="job.view", reason="no", suppressed=3),
+            "job.view refused to token:ci: no (3 more like it)",
+        ),
     ],
 )
 def test_a_sentence_names_what_matters(event: Event, said: str):

@@ -34,11 +34,15 @@ KINDS = {
     "stop_requested attempt_lost attempt_reclaimed requeued succeeded failed cancelled "
     "archived",
     "note": "finding_raised finding_cleared checkpoint_verified checkpoint_rejected "
-    "checkpoint_retired attempt_bound stage_passed ledger_closed",
-    "node": "registered drain_requested drained lost quarantined restored",
+    "checkpoints_scanned checkpoint_retired attempt_bound stage_passed ledger_closed",
+    "node": "registered drain_requested drain_withdrawn drained lost quarantined "
+    "restored health_reported",
     "member": "prepared started stopped closed rank_exited",
-    "team": "team_created quota_set team_paused",
-    "pool": "pool_created pool_changed",
+    "team": "team_created quota_set team_paused budget_set",
+    "pool": "pool_created pool_changed pool_tuned maintenance_set reservation_set "
+    "priority_class_set",
+    "token": "issued revoked",
+    "audit": "request_refused read_refused",
 }
 
 
@@ -91,7 +95,7 @@ def test_the_scope_of_a_subject_is_the_scope_of_its_key(pair: tuple[Key, Event])
     subject = subjects.event_subject(key, event)
     scope = subjects.scope(event.family, key)
     assert subjects.scope_of(subject) == scope
-    if event.family in {"note", "member"}:
+    if event.family in {"note", "member", "audit"}:
         assert scope == ""
     else:
         assert subject.startswith(scope.removesuffix(">"))

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
@@ -52,6 +53,27 @@ def test_a_whole_checkpoint_has_a_digest_and_no_problem(tmp_path: Path):
     assert found.problem == ""
     assert (found.path, found.step, found.format) == (str(path), 100, FORMAT)
     assert (found.files, found.bytes, len(found.digest)) == (2, 8192, 64)
+
+
+def test_a_checkpoint_was_saved_when_its_manifest_was_written(tmp_path: Path):
+    path = save(tmp_path, 100)
+    old = datetime(2026, 1, 2, 3, 4, 5, 250_000, tzinfo=UTC)
+    os.utime(path / "manifest.json", (old.timestamp(), old.timestamp()))
+    scanner = Scanner()
+    ((first,), (again,)) = scanner.scan(tmp_path), scanner.scan(tmp_path)
+    assert (first.saved_at, again) == (old, first)
+    os.utime(path / "manifest.json")
+    (anew,) = scanner.scan(tmp_path)
+    assert anew.saved_at is not None
+    assert anew.saved_at > old
+    assert anew.digest == first.digest
+
+
+def test_what_was_never_finished_was_saved_at_no_time(tmp_path: Path):
+    save(tmp_path, 100)
+    (tmp_path / "step-000100" / "manifest.json").unlink()
+    (found,) = scan(tmp_path)
+    assert found.saved_at is None
 
 
 def test_checkpoints_come_in_the_order_of_their_steps(tmp_path: Path):

@@ -240,6 +240,15 @@ def test_the_number_of_jobs_is_bounded(ear: Listener):
     assert KEY in ear.board.newest
 
 
+def test_who_must_leave_the_board_is_handed_over_once(ear: Listener):
+    oldest, *others = (JobKey("default", JobId(f"{n}")) for n in range(JOBS_MAX + 1))
+    ear.board.recall(dict.fromkeys((oldest, *others), Progress(attempt=1)))
+    assert ear.board.take_gone() == {oldest}
+    assert ear.board.take_gone() == set()
+    assert ear.board.of(oldest.job) is None
+    assert ear.board.of(others[0].job) == (others[0], Progress(attempt=1))
+
+
 # --------------------------------------------------------------------------- inbox
 
 

@@ -8,7 +8,7 @@ from tests.unit.monitor.world import KEY, World, an_exit
 
 from trainmaster.core.events import AttemptLost, Event
 from trainmaster.core.ids import Key
-from trainmaster.core.notes import FindingCleared, FindingRaised, Note
+from trainmaster.core.notes import FindingCleared, FindingRaised
 from trainmaster.core.values import Cause
 from trainmaster.monitor.observed import NotFinite
 from trainmaster.monitor.settings import FINDING_SECONDS
@@ -263,6 +263,7 @@ def test_an_archived_job_leaves_nothing_behind(world: World):
     world.turn()
     world.end(Cause.RANK_FAILED, first=an_exit())
     world.tell("reclaimed failed archived")
+    world.turn()
     assert (world.state.jobs, world.state.ends, world.state.nans) == ({}, {}, {})
     world.say(KEY, FindingRaised(attempt=1, rule="nan", finding="nan-1"))
     assert world.state.nans == {}
@@ -279,10 +280,3 @@ def test_folding_the_log_twice_gives_the_same_state(world: World):
         again.say(entry.key, entry.event)
     assert again.state.ends == world.state.ends
     assert again.state.nans == world.state.nans
-
-
-def test_notes_only_ever_speak_of_jobs_that_are_there(world: World):
-    world.end(Cause.RANK_FAILED, first=an_exit())
-    world.tell("reclaimed failed archived")
-    world.seconds += 10
-    assert not [e for _, e in world.turn() if isinstance(e, Note)]

@@ -143,7 +143,7 @@ async def test_rows_the_database_will_never_take_block_nothing(
     assert (count(dropped), len(storage.rows)) == (1, 1)
 
 
-async def test_the_progress_of_an_archived_job_is_forgotten(
+async def test_progress_that_nobody_needs_is_forgotten(
     history: History, storage: FakeStorage
 ):
     other = JobKey("default", JobId("job-2"))

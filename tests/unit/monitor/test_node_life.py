@@ -9,6 +9,7 @@ from tests.unit.monitor.world import World, a_beat, node_key
 from trainmaster.core.facts import (
     Capacity,
     DrainRequested,
+    DrainWithdrawn,
     NodeLost,
     NodeQuarantined,
     NodeRegistered,
@@ -245,6 +246,17 @@ def test_a_node_is_drained_once_nothing_is_charged_on_it(world: World):
     assert world.live(3, "n1", "n2") == []
     world.tell("reclaimed")
     assert world.live(3, "n1", "n2") == ["n1 drained"]
+
+
+def test_a_drain_that_was_withdrawn_ends_in_nothing(world: World):
+    world.live(1, "n1")
+    world.tell("submitted placed:n1 ordered started")
+    world.say(node_key("n1"), DrainRequested())
+    world.say(node_key("n1"), DrainWithdrawn())
+    world.tell("completed reclaimed")
+    assert world.live(3, "n1") == []
+    world.say(node_key("n1"), DrainRequested())
+    assert world.live(3, "n1") == ["n1 drained"]
 
 
 def test_a_quarantined_node_stays_so_when_it_registers_again(world: World):

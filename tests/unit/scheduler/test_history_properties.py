@@ -54,13 +54,19 @@ def _step(draw: st.DrawFn, world: World) -> None:
             world.say(key, Submitted(spec=draw(specs())))
         case 3 if world.state.jobs:
             job = draw(st.sampled_from(sorted(world.state.jobs.items())))[1]
-            word = draw(st.sampled_from(sorted(set(WORDS) - {"placed"})))
+            word = draw(st.sampled_from(_words(job)))
             world.say(job.key, said(job, word, spec=job.spec))
         case 4:
             paused = TeamPaused(paused=draw(st.booleans()))
             world.say(TeamKey("default"), paused)
         case _:
             world.cycle()
+
+
+def _words(job: Job) -> list[str]:
+    """Whatever comes, but only a job that is over is ever archived."""
+    over = job.verdict_given and not any(job.unreclaimed.values())
+    return sorted(set(WORDS) - {"placed"} - (set() if over else {"archived"}))
 
 
 @st.composite

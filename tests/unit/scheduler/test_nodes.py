@@ -7,6 +7,7 @@ from trainmaster.core.facts import (
     Capacity,
     Drained,
     DrainRequested,
+    DrainWithdrawn,
     NodeLost,
     NodeQuarantined,
     NodeRegistered,
@@ -53,6 +54,16 @@ def test_registering_again_does_not_end_a_drain_but_restoring_does(world: World)
     world.submit("job")
     assert not world.decide().groups
     world.say(NodeKey("local", "n1"), NodeRestored())
+    assert nodes_of(world.cycle()) == {"job": ("n1",)}
+
+
+def test_a_drained_node_is_used_again_once_the_drain_is_withdrawn(world: World):
+    world.node("n1")
+    for fact in (DrainRequested(), Drained()):
+        world.say(NodeKey("local", "n1"), fact)
+    world.submit("job")
+    assert not world.decide().groups
+    world.say(NodeKey("local", "n1"), DrainWithdrawn())
     assert nodes_of(world.cycle()) == {"job": ("n1",)}
 
 

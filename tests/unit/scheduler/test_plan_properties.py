@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from tests.unit.scheduler.world import a_spec
 
 from trainmaster.core.events import Submitted
-from trainmaster.core.ids import JobId, JobKey
+from trainmaster.core.ids import JobId, JobKey, TeamKey
 from trainmaster.core.job import evolve
 from trainmaster.core.record import Job
 from trainmaster.core.spec import JobSpec
-from trainmaster.scheduler.plan import Plan, plan
+from trainmaster.scheduler.labels import Frame, Look
+from trainmaster.scheduler.plan import plan
+from trainmaster.scheduler.result import Plan
 from trainmaster.scheduler.snapshot import Room, Snapshot, lines_of, request_of
+from trainmaster.scheduler.teams import Team
 from trainmaster.testkit.builders import START
 
 pytestmark = pytest.mark.unit
@@ -36,15 +39,12 @@ def specs(draw: st.DrawFn) -> JobSpec:
 @st.composite
 def rooms(draw: st.DrawFn, node: str) -> Room:
     total, used = draw(st.integers(0, 4)), draw(st.sets(st.integers(0, 3)))
+    trouble = draw(st.sampled_from(["", "", "", "lost", "draining"]))
+    look = Look(accelerators=total, cpus=4, trouble=trouble)
     return Room(
-        node=node,
-        accelerators=total,
-        cpus=4,
-        memory_bytes=0,
+        Frame(node, look),
         devices_free=tuple(i for i in range(total) if i not in used),
         cpus_free=draw(st.integers(0, 4)),
-        memory_free_bytes=0,
-        trouble=draw(st.sampled_from(["", "", "", "lost", "draining"])),
     )
 
 
@@ -56,13 +56,14 @@ def snapshots(draw: st.DrawFn) -> tuple[Snapshot, list[Job]]:
         for number in range(draw(st.integers(0, 12)))
     ]
     laid_out = {node: draw(rooms(node)) for node in NODES[: draw(st.integers(0, 4))]}
-    paused = {"team-1": None} if draw(st.booleans()) else {}
+    stopped = {TeamKey("team-1"): Team(paused=True)}
+    paused = stopped if draw(st.booleans()) else {}
     snapshot = Snapshot(
         pool="local",
         now=START,
         rooms=laid_out,
         lines=lines_of(map(request_of, jobs)),
-        paused=paused,
+        teams=paused,
     )
     return snapshot, jobs
 
@@ -87,9 +88,9 @@ def test_no_device_is_given_twice_and_none_that_is_not_free(
         for index in member.accelerators
     ]
     free = {
-        (room.node, index)
+        (room.frame.node, index)
         for room in snapshot.rooms.values()
-        if not room.trouble
+        if not room.frame.look.trouble
         for index in room.devices_free
     }
     assert len(set(given_away)) == len(given_away)
@@ -107,7 +108,8 @@ def test_cores_of_jobs_without_accelerators_never_exceed_what_is_free(
             placement.request.want.cpus
             for placement in plan(snapshot).placements
             for member in placement.members
-            if member.node == room.node and not placement.request.want.accelerators
+            if member.node == room.frame.node
+            and not placement.request.want.accelerators
         )
         assert taken <= max(room.cpus_free, 0)
 
@@ -163,7 +165,7 @@ def test_the_order_of_the_input_does_not_matter(
                 dice.sample(sorted(snapshot.rooms.items()), len(snapshot.rooms))
             ),
             lines=tuple(dice.sample(lines, len(lines))),
-            paused=snapshot.paused,
+            teams=snapshot.teams,
         )
     )
     made = plan(snapshot)
@@ -202,6 +204,6 @@ def _replanned(snapshot: Snapshot, jobs: list[Job]) -> Plan:
             now=snapshot.now,
             rooms=snapshot.rooms,
             lines=lines_of(map(request_of, jobs)),
-            paused=snapshot.paused,
+            teams=snapshot.teams,
         )
     )

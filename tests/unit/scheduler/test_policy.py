@@ -32,11 +32,14 @@ def reloaded(world: World) -> World:
     names += [("node", k) for k in world.state.nodes]
     names += [("team", k) for k in world.state.teams]
     names += [("pool", k) for k in world.state.pools]
+    names += [("use", k) for k in world.state.use]
+    names += [("stopped", k) for k in world.state.stopped]
+    names += [("saved", k) for k in world.state.saved]
     documents: dict[str, dict[str, str]] = {}
     for (name, key), body in kept.dump(world.state, names).items():
         assert body is not None
         documents.setdefault(name, {})[key] = body
-    return World(state=kept.load(documents), log=list(world.log))
+    return World(state=kept.load(documents), log=list(world.log), later=world.later)
 
 
 def test_a_plan_is_one_group_that_ends_with_its_marker(world: World):

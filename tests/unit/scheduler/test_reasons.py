@@ -41,7 +41,8 @@ def test_a_full_pool_says_how_many_nodes_have_room(world: World):
     world.settle()
     world.submit("gang", nodes=2, accelerators_per_node=2)
     assert why(world, "gang") == {
-        "CAPACITY": "needs 2 nodes with 2 accelerators free, 1 of 2 are"
+        "CAPACITY": "needs 2 nodes with 2 accelerators free, 1 of 2 are",
+        "FRAGMENTED": "5 accelerators are free, but as 1x4, 1x1",
     }
 
 

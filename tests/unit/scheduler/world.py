@@ -9,15 +9,23 @@ from typing_extensions import override
 
 from trainmaster.core.decision import Decision
 from trainmaster.core.envelope import Entry
-from trainmaster.core.events import AttemptPlaced, Event, Submitted, Transition
+from trainmaster.core.events import (
+    AttemptEnded,
+    AttemptPlaced,
+    Event,
+    Submitted,
+    Transition,
+)
 from trainmaster.core.facts import Capacity, NodeRegistered
 from trainmaster.core.ids import JobId, JobKey, Key, NodeKey
 from trainmaster.core.messages import WaitReasons
 from trainmaster.core.moment import Moment
 from trainmaster.core.record import Job
 from trainmaster.core.spec import JobSpec
-from trainmaster.scheduler.plan import Plan, plan
+from trainmaster.core.values import Cause
+from trainmaster.scheduler.plan import plan
 from trainmaster.scheduler.policy import Scheduler
+from trainmaster.scheduler.result import Plan
 from trainmaster.scheduler.state import State
 from trainmaster.testkit.builders import START, an_entry, said
 
@@ -39,17 +47,19 @@ def a_spec(**changes: Any) -> JobSpec:
 class World:
     """Says events, folds them, lets the scheduler decide."""
 
-    state: State = field(default_factory=State)
-    policy: Scheduler = field(default_factory=Scheduler)
+    state: State = field(default_factory=State, repr=False)
+    policy: Scheduler = field(default_factory=Scheduler, repr=False)
     log: list[Entry] = field(default_factory=list[Entry])
+    later: timedelta = timedelta()
 
     @override
     def __repr__(self) -> str:
-        lines = [f"{entry.key[-1]}: {entry.event!r}" for entry in self.log]
+        lines = [f"{entry.key[-1]}: {entry.event!r}"[:200] for entry in self.log]
         return "World:\n" + "\n".join(lines)
 
     def say(self, key: Key, event: Event) -> Entry:
         entry = an_entry(event, key=key, seq=len(self.log) + 1)
+        entry = entry._replace(time=entry.time + self.later)
         self.log.append(entry)
         tuple(self.policy.fold(self.state, entry))
         return entry
@@ -59,33 +69,52 @@ class World:
         name: str,
         accelerators: int = 8,
         *,
-        cpus: int = 64,
-        memory_bytes: int = 512 * GIB,
         pool: str = POOL,
+        facts: Mapping[str, str] | None = None,
+        **amounts: int,
     ) -> None:
-        capacity = Capacity(
-            accelerators=accelerators, cpus=cpus, memory_bytes=memory_bytes
+        plain = {"cpus": 64, "memory_bytes": 512 * GIB}
+        capacity = Capacity(accelerators=accelerators, **{**plain, **amounts})
+        self.say(
+            NodeKey(pool, name),
+            NodeRegistered(capacity=capacity, facts=dict(facts or {})),
         )
-        self.say(NodeKey(pool, name), NodeRegistered(capacity=capacity))
 
-    def submit(self, name: str, *, team: str = "default", **spec: Any) -> JobKey:
+    def submit(
+        self, name: str, *, team: str = "default", by: str = "", **spec: Any
+    ) -> JobKey:
         key = job_key(name, team)
-        self.say(key, Submitted(spec=a_spec(**spec)))
+        self.say(key, Submitted(spec=a_spec(**spec), by=by))
         return key
 
     def job(self, name: str, team: str = "default") -> Job:
         return self.state.jobs[job_key(name, team)]
 
-    def tell(self, name: str, words: str) -> None:
+    def tell(self, name: str, words: str, *, team: str = "default") -> None:
         """Let a job live on: `ended reclaimed requeued`."""
         for word in words.split():
-            job = self.job(name)
+            job = self.job(name, team)
             event: Transition = said(job, word, spec=job.spec)
             self.say(job.key, event)
 
+    def settle_quietly(self) -> None:
+        """Place all that can be placed, as long as nobody is stopped for it."""
+        while (made := self.plan()).placements and not made.preemptions:
+            self.cycle()
+
+    def say_ended_by_stop(self, key: JobKey) -> None:
+        """Let a stopped attempt end for the cause it was stopped for."""
+        job = self.state.jobs[key]
+        cause = job.stop.cause if job.stop else Cause.UNSPECIFIED
+        self.say(key, AttemptEnded(attempt=job.attempt, cause=cause))
+
     @property
     def now(self) -> datetime:
-        return START + timedelta(seconds=len(self.log))
+        return START + timedelta(seconds=len(self.log)) + self.later
+
+    def at(self, moment: datetime) -> None:
+        """Let time pass until a later moment."""
+        self.later += moment - self.now
 
     def plan(self, pool: str = POOL, at: datetime | None = None) -> Plan:
         return plan(self.state.snapshot(pool, at or self.now))

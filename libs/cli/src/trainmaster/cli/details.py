@@ -12,7 +12,7 @@ Job = Mapping[str, Any]
 _TOLD: Final = frozenset(
     {"id", "name", "state", "since", "reason", "verdict", "team", "pool", "priority"}
     | {"attempt", "nodes", "step", "loss", "restore", "waiting", "unreclaimed"}
-    | {"attempts"}
+    | {"attempts", "saved", "namesakes"}
 )
 
 
@@ -24,10 +24,11 @@ def lines_of(job: Job, now: datetime | None, *, wide: bool) -> Iterator[str]:
     yield f"{job.get('name', '')} ({job['id']}): {shown} for {since}"
     if job.get("reason"):
         yield _field("reason", words.line(job, "reason"))
-    if job.get("verdict"):
+    if job.get("verdict") and not job.get("reason"):
         yield _field("verdict", words.line(job, "verdict"))
     yield from _placement(job)
     yield from _progress(job)
+    yield from _files(job)
     yield from _listed("waits for", job.get("waiting"), _waiting)
     yield from _listed("awaits proof", job.get("unreclaimed"), _unreclaimed)
     yield from _listed(
@@ -45,6 +46,10 @@ def _placement(job: Job) -> Iterator[str]:
     named = [f"{key} {job[key]}" for key in ("team", "pool", "priority") if key in job]
     if named:
         yield _field("queue", ", ".join(named))
+    spec = as_fields(job.get("spec"))
+    if int(spec.get("memory_bytes_per_node") or 0):
+        asked = words.size(spec["memory_bytes_per_node"])
+        yield _field("memory", f"{asked} on each node")
     if job.get("attempt"):
         yield _field("attempt", f"{job['attempt']} on {words.nodes(job)}")
 
@@ -58,6 +63,17 @@ def _progress(job: Job) -> Iterator[str]:
     if restore:
         told = f"step {restore.get('step', 0)} {restore.get('path', '')}"
         yield _field("restored from", told.rstrip())
+
+
+def _files(job: Job) -> Iterator[str]:
+    """Say where the job's files are."""
+    saved = as_fields(job.get("saved"))
+    if saved:
+        told = f"step {saved.get('step', 0)}, whole: {saved.get('path', '')}"
+        yield _field("checkpoint", told)
+    folder = as_fields(job.get("spec")).get("output_directory")
+    if folder:
+        yield _field("output", str(folder))
 
 
 def _listed(name: str, values: Any, word: Callable[[Any], str]) -> Iterator[str]:
@@ -91,7 +107,7 @@ def _attempt(attempt: Any, now: datetime | None) -> str:
 
 
 def _everything_else(job: Job) -> Iterator[str]:
-    from trainmaster.cli.yaml_text import to_yaml
+    from trainmaster.jobfile.writing import to_yaml
 
     rest = {key: value for key, value in job.items() if key not in _TOLD}
     if rest:

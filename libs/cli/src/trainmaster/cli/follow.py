@@ -4,23 +4,28 @@ Ctrl-C only detaches: the job goes on, and the last line says how to come back.
 """
 
 import json
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.cli import words
 from trainmaster.cli.exits import Exit, TimedOutError
+from trainmaster.cli.meant import job_meant
 from trainmaster.cli.merge import Item, Merged
 from trainmaster.cli.output import Format, coloured, say
 from trainmaster.cli.output import write as put
-from trainmaster.client.errors import MissingError
+from trainmaster.cli.silence import OVER as FINAL
+from trainmaster.cli.silence import why_nothing
+from trainmaster.client.errors import MissingError, NotReadyError
+from trainmaster.core.errors import UnreachableError
 
 if TYPE_CHECKING:
     from trainmaster.client.client import Client
     from trainmaster.client.shapes import JobDetails, JobEvent, LogChunk
 
-FINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
 _APPEAR_SECONDS: Final = 5.0
 _APPEAR_PAUSE_SECONDS: Final = 0.05
 _LAST_OUTPUT_SECONDS: Final = 2.0
@@ -51,7 +56,7 @@ def until_over(client: "Client", job: str, wish: Wish) -> "JobEvent | None":
         printer = Printer(named=_has_several_ranks(_once_known(client, job)))
         over = _watch(Merged(streams), wish, printer, until)
     except KeyboardInterrupt:
-        detached(job)
+        detached(job, f"tm {'logs' if wish.logs else 'events'} -f {job}")
         return None
     if over is None:
         raise TimedOutError(job=job, seconds=wish.seconds)
@@ -108,14 +113,17 @@ def _has_several_ranks(job: "JobDetails") -> bool:
 
 def follow_events(client: "Client", reference: str, *, how: Format) -> int:
     """Show events until the job is over."""
-    job = str(client.job(reference)["id"])
-    try:
-        for event in client.follow_events(job):
-            show_event(event, how=how)
-            if event["type"] in FINAL:
-                break
-    except KeyboardInterrupt:
-        detached(job)
+    job = str(job_meant(client, reference)["id"])
+    again = f"tm events -f {job}"
+    _hint()
+    with _left_behind(job, again):
+        try:
+            for event in client.follow_events(job):
+                show_event(event, how=how)
+                if event["type"] in FINAL:
+                    break
+        except KeyboardInterrupt:
+            detached(job, again)
     return Exit.OK
 
 
@@ -123,26 +131,51 @@ def follow_logs(
     client: "Client", reference: str, *, attempt: int | None, rank: int | None
 ) -> int:
     """Show output until there is no more."""
-    details = client.job(reference)
+    details = job_meant(client, reference)
     job = str(details["id"])
+    again = f"tm logs -f {job}"
     printer = Printer(named=rank is None and _has_several_ranks(details))
-    try:
-        for chunk in client.follow_logs(job, attempt=attempt, rank=rank):
-            printer.show(chunk)
-    except KeyboardInterrupt:
-        printer.close()
-        detached(job)
-    else:
-        printer.close()
+    over = details.get("state") in FINAL
+    if not over and not details.get("attempt"):
+        now = client.server_time
+        say(why_nothing(details, now, attempt=attempt, rank=rank))
+    _hint()
+    with _left_behind(job, again):
+        try:
+            for chunk in client.follow_logs(job, attempt=attempt, rank=rank):
+                printer.show(chunk)
+        except KeyboardInterrupt:
+            printer.close()
+            detached(job, again)
+        else:
+            printer.close()
+    if over and not printer.shown:
+        say(why_nothing(details, client.server_time, attempt=attempt, rank=rank))
     return Exit.OK
 
 
-def detached(job: str) -> None:
+def _hint() -> None:
+    """Tell a person how to leave."""
+    if sys.stderr.isatty() and sys.stdout.isatty():
+        say("Following; Ctrl-C detaches, the job goes on.")
+
+
+@contextmanager
+def _left_behind(job: str, again: str) -> Generator[None]:
+    """Say what becomes of a job whose server stays away."""
+    try:
+        yield
+    except (UnreachableError, NotReadyError):
+        say(
+            f"The server was stopped or is gone; job {job} goes on without it. "
+            f"Come back once it runs: {again}"
+        )
+        raise
+
+
+def detached(job: str, again: str) -> None:
     """Say that only we left."""
-    say(
-        f"\nDetached; job {job} goes on. Come back: tm logs -f {job}. "
-        f"Stop it: tm cancel {job}"
-    )
+    say(f"\nDetached; job {job} goes on. Come back: {again}. Stop it: tm cancel {job}")
 
 
 def show_event(event: "JobEvent", *, how: Format) -> None:
@@ -166,12 +199,14 @@ class Printer:
     """Prints output in whole lines; `named` puts the rank before each."""
 
     named: bool
+    shown: bool = False
     _rests: dict[tuple[int, int], str] = field(
         default_factory=dict[tuple[int, int], str]
     )
 
     def show(self, chunk: "LogChunk") -> None:
         """Print the lines that are whole now, and keep the rest."""
+        self.shown = True
         key = chunk["attempt"], chunk["rank"]
         *lines, rest = (self._rests.get(key, "") + chunk["text"]).split("\n")
         self._rests[key] = rest

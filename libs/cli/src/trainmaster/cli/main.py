@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
+from trainmaster.cli.bus_app import parked_app, sources_app
+from trainmaster.cli.office_app import pools_app, teams_app, tokens_app
+from trainmaster.cli.options import Data, How, Reason
 from trainmaster.cli.output import Format
 from trainmaster.core.errors import SpecRejectedError, TrainmasterError
 
@@ -19,17 +21,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="The stack's data directory; TM_DATA_DIR, else ~/.trainmaster.",
-    ),
-]
-How = Annotated[Format, typer.Option("--output", "-o", help="How to show the answer.")]
+nodes_app = typer.Typer(invoke_without_command=True)
+
 Job = Annotated[str, typer.Argument(help="A job's id, its beginning, or its name.")]
 Jobs = Annotated[list[str], typer.Argument(help="Ids, their beginnings, or names.")]
-Reason = Annotated[str, typer.Option(help="Why; kept with the job.")]
+Nodes = Annotated[list[str], typer.Argument(help="Names, as `tm nodes` shows them.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on; Ctrl-C detaches.")]
 
 
@@ -46,6 +42,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.write(f"tm: {error}\n")
         raise SystemExit(code_of(error)) from error
     raise SystemExit(0)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"trainmaster {version('trainmaster-cli')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    """Trainmaster launches and manages model-training jobs."""
 
 
 @app.command()
@@ -160,7 +177,7 @@ def status(
     if job:
         reads.show_job(data_dir, job, how=output)
     else:
-        reads.show_server(data_dir, how=output)
+        raise typer.Exit(reads.show_server(data_dir, how=output))
 
 
 @app.command()
@@ -200,7 +217,8 @@ def cancel(
     """End jobs; asking again is harmless."""
     from trainmaster.cli import changes
 
-    changes.change(data_dir, "cancel", jobs, reason=reason, how=output)
+    code = changes.change(data_dir, "cancel", jobs, reason=reason, how=output)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -210,7 +228,8 @@ def hold(
     """Keep waiting jobs from being placed."""
     from trainmaster.cli import changes
 
-    changes.change(data_dir, "hold", jobs, reason=reason, how=output)
+    code = changes.change(data_dir, "hold", jobs, reason=reason, how=output)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -218,15 +237,57 @@ def release(jobs: Jobs, data_dir: Data = None, output: How = Format.TABLE) -> No
     """Let held jobs be placed again."""
     from trainmaster.cli import changes
 
-    changes.change(data_dir, "release", jobs, reason="", how=output)
+    code = changes.change(data_dir, "release", jobs, reason="", how=output)
+    raise typer.Exit(code)
 
 
-@app.command()
-def nodes(data_dir: Data = None, output: How = Format.TABLE) -> None:
-    """List nodes and who holds them."""
-    from trainmaster.cli import reads
+app.add_typer(nodes_app, name="nodes")
+app.add_typer(teams_app, name="teams")
+app.add_typer(pools_app, name="pools")
+app.add_typer(tokens_app, name="tokens")
+app.add_typer(sources_app, name="sources")
+app.add_typer(parked_app, name="parked")
 
-    reads.list_nodes(data_dir, how=output)
+
+@nodes_app.callback()
+def nodes(
+    context: typer.Context, data_dir: Data = None, output: How = Format.TABLE
+) -> None:
+    """List nodes and who holds them; take them out of service and back."""
+    context.obj = data_dir  # an option may stand before the verb as well
+    if context.invoked_subcommand is None:
+        from trainmaster.cli import reads
+
+        reads.list_nodes(data_dir, how=output)
+
+
+@nodes_app.command()
+def drain(
+    context: typer.Context,
+    nodes: Nodes,
+    data_dir: Data = None,
+    reason: Reason = "",
+    output: How = Format.TABLE,
+) -> None:
+    """Give nodes no new work; what runs there may end."""
+    from trainmaster.cli import changes
+
+    data = data_dir or context.obj
+    changes.change_nodes(data, "drain", nodes, reason=reason, how=output)
+
+
+@nodes_app.command()
+def undrain(
+    context: typer.Context,
+    nodes: Nodes,
+    data_dir: Data = None,
+    output: How = Format.TABLE,
+) -> None:
+    """Use nodes again."""
+    from trainmaster.cli import changes
+
+    data = data_dir or context.obj
+    changes.change_nodes(data, "undrain", nodes, reason="", how=output)
 
 
 if __name__ == "__main__":

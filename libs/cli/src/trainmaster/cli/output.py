@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from trainmaster.cli.yaml_text import to_yaml
+from trainmaster.jobfile.writing import to_yaml
 
 Row = Mapping[str, Any]
 _COLOURS: Final[Mapping[str, str]] = {

@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.cli import words
+from trainmaster.cli.exits import Exit
+from trainmaster.cli.meant import job_meant
 from trainmaster.cli.output import Column, Format, coloured, say, show_data, show_rows
 from trainmaster.cli.output import write as put
 from trainmaster.cli.remote import connect
+from trainmaster.cli.silence import why_nothing
+from trainmaster.client.errors import NotReadyError
+
+if TYPE_CHECKING:
+    from trainmaster.client.client import Client
 
 _NOT_OVER: Final = "queued,held,placed,starting,running,stopping,settling"
 _COUNTED_MAX: Final = 1000
@@ -44,7 +51,7 @@ def job_columns(now: datetime | None) -> Sequence[Column]:
         Column(title="PRIORITY", of=lambda r: words.text(r, "priority"), wide=True),
         Column(title="CAUSE", of=lambda r: words.text(r, "cause"), wide=True),
         Column(
-            title="SUBMITTED", of=lambda r: words.text(r, "submitted_at"), wide=True
+            title="SUBMITTED", of=lambda r: words.day(r.get("submitted_at")), wide=True
         ),
         Column(title="REASON", of=lambda r: words.line(r, "reason")),
     )
@@ -72,6 +79,7 @@ NODE_COLUMNS = (
     Column(title="STATE", of=lambda r: words.text(r, "state")),
     Column(title="ACCELERATORS", of=_accelerators, right=True),
     Column(title="CPUS", of=lambda r: words.text(r, "cpus"), right=True),
+    Column(title="MEMORY", of=lambda r: words.size(r.get("memory_bytes")), wide=True),
     Column(title="ADDRESS", of=lambda r: words.text(r, "address"), wide=True),
     Column(title="REASON", of=lambda r: words.line(r, "reason"), wide=True),
     Column(title="JOBS", of=lambda r: words.text(r, "jobs")),
@@ -84,7 +92,7 @@ def show_job(data: Path | None, reference: str, *, how: Format) -> None:
     from trainmaster.cli.details import lines_of
 
     with connect(data) as client:
-        job = client.job(reference)
+        job = job_meant(client, reference)
         if how is Format.NAME:
             put(f"{job['id']}\n")
         elif how in {Format.JSON, Format.YAML}:
@@ -94,22 +102,40 @@ def show_job(data: Path | None, reference: str, *, how: Format) -> None:
                 put(f"{each}\n")
 
 
-def show_server(data: Path | None, *, how: Format) -> None:
+def show_server(data: Path | None, *, how: Format) -> int:
     """Show whether the server is well and how many jobs are not over."""
     with connect(data) as client:
         services = client.ready()
-        counts: dict[str, int] = {}
-        for row in client.jobs(state=_NOT_OVER, limit=_COUNTED_MAX):
-            counts[row["state"]] = counts.get(row["state"], 0) + 1
+        well = all(state == "ready" for state in services.values())
+        counts = _counts(client)
         if how in {Format.JSON, Format.YAML, Format.NAME}:
             summary = {"url": client.url, "services": services, "jobs": counts}
             show_data(summary, Format.JSON if how is Format.NAME else how)
-            return
+            return Exit.OK if well else Exit.UNREACHABLE
         put(f"trainmaster at {client.url}\n")
         for name, state in services.items():
             put(f"  {name:<20} {coloured(state, state)}\n")
-        told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-        put(f"jobs not over: {told or 'none'}\n")
+        put(f"jobs not over: {_counted(counts)}\n")
+    if not well:
+        say("Not all is ready. It tries again by itself; running jobs go on.")
+    return Exit.OK if well else Exit.UNREACHABLE
+
+
+def _counts(client: "Client") -> dict[str, int] | None:
+    """Count the jobs that are not over; None while they cannot be read."""
+    counts: dict[str, int] = {}
+    try:
+        for row in client.jobs(state=_NOT_OVER, limit=_COUNTED_MAX):
+            counts[row["state"]] = counts.get(row["state"], 0) + 1
+    except NotReadyError:
+        return None
+    return counts
+
+
+def _counted(counts: Mapping[str, int] | None) -> str:
+    if counts is None:
+        return "not known now"
+    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "none"
 
 
 def show_events(data: Path | None, reference: str, *, follow: bool, how: Format) -> int:
@@ -119,7 +145,7 @@ def show_events(data: Path | None, reference: str, *, follow: bool, how: Format)
     with connect(data) as client:
         if follow:
             return follow_events(client, reference, how=how)
-        events = client.events(reference)
+        events = client.events(job_meant(client, reference)["id"])
         if how in {Format.JSON, Format.YAML}:
             show_data(events, how)
             return 0
@@ -144,5 +170,9 @@ def show_logs(
     with connect(data) as client:
         if follow:
             return follow_logs(client, reference, attempt=attempt, rank=rank)
-        put(client.logs(reference, attempt=attempt, rank=rank))
+        job = job_meant(client, reference)
+        text = client.logs(job["id"], attempt=attempt, rank=rank)
+        put(text)
+        if not text:
+            say(why_nothing(job, client.server_time, attempt=attempt, rank=rank))
     return 0

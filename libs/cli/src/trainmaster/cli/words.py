@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 NONE: Final = "-"
+_SIZES: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _STEPS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
@@ -75,6 +76,23 @@ def clock(told: Any) -> str:
     if at is None:
         return str(told or NONE)
     return at.astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def day(told: Any) -> str:
+    """Show a date and time of day here, to the second."""
+    at = moment(told)
+    if at is None:
+        return str(told or NONE)
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def size(count: Any) -> str:
+    """Show a number of bytes as people say it: 512 MiB, 1.5 GiB."""
+    bytes_ = int(count or 0)
+    for unit, one in _SIZES:
+        if bytes_ >= one:
+            return f"{bytes_ / one:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{bytes_} B" if bytes_ else NONE
 
 
 def nodes(row: Mapping[str, Any]) -> str:

@@ -4,10 +4,11 @@ Answers are plain dictionaries (`shapes`), errors are ours (`errors`). Asking is
 repeat: a submission carries a key, so that a lost answer never makes a second job.
 """
 
+import itertools
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -17,22 +18,26 @@ from urllib.parse import quote
 import httpx
 
 from trainmaster.client.credentials import Credentials
-from trainmaster.client.errors import NotReadyError
+from trainmaster.client.errors import NotReadyError, UnheardError
+from trainmaster.client.office import Office
 from trainmaster.client.shapes import (
     Change,
     JobDetails,
     JobEvent,
     JobRow,
     LogChunk,
+    NodeChange,
     NodeRow,
     Receipt,
 )
 from trainmaster.client.unseen import Unseen
-from trainmaster.client.wire import AGAIN_SECONDS, Wire
+from trainmaster.client.wire import AGAIN_SECONDS, Manner, Wire
 from trainmaster.core.errors import UnreachableError
 
 Verb = Literal["cancel", "hold", "release"]
+NodeVerb = Literal["drain", "undrain"]
 _PREFIX: Final = "/api/v1"
+_LEAST_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +68,15 @@ class Client:
     """A server, asked one question after the other; safe to share between threads."""
 
     def __init__(
-        self, credentials: Credentials, *, transport: httpx.BaseTransport | None = None
+        self,
+        credentials: Credentials,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        manner: Manner | None = None,
     ) -> None:
-        self._wire = Wire(credentials, transport=transport)
+        self._manner = manner or Manner()
+        self._wire = Wire(credentials, transport=transport, manner=self._manner)
+        self.office = Office(self._wire)
 
     def __enter__(self) -> Self:
         return self
@@ -93,25 +104,31 @@ class Client:
 
         Tried again when no answer comes, under one key, so at most one job results.
         """
-        headers = file.headers() | {"Idempotency-Key": key or uuid.uuid4().hex}
-        for seconds in AGAIN_SECONDS:
+        key = key or uuid.uuid4().hex
+        end = time.monotonic() + self._manner.submit_seconds
+        waits = itertools.chain(AGAIN_SECONDS, itertools.repeat(AGAIN_SECONDS[-1]))
+        for tries, wait in enumerate(waits):
+            left = max(_LEAST_SECONDS, end - time.monotonic())
             try:
-                return self._submit(file, headers)
-            except NotReadyError:
-                time.sleep(seconds)
-            except UnreachableError as error:
+                return self._submit(file, key, seconds=left)
+            except (NotReadyError, UnreachableError) as error:
                 if isinstance(error.__cause__, httpx.ConnectError):
                     raise  # nobody listens there, and nothing was sent
-                time.sleep(seconds)
-        return self._submit(file, headers)
+                if time.monotonic() + wait >= end:
+                    raise UnheardError(why=str(error), key=key) from error
+                if not tries:
+                    self._manner.told(f"{error}. Trying again …")
+            time.sleep(wait)
+        raise AssertionError  # waits has no end
 
-    def _submit(self, file: JobFile, headers: Mapping[str, str]) -> Receipt:
+    def _submit(self, file: JobFile, key: str, *, seconds: float) -> Receipt:
         answer = self._wire.ask(
             "POST",
             f"{_PREFIX}/jobs",
             content=file.content,
-            headers=headers,
+            headers=file.headers() | {"Idempotency-Key": key},
             params=file.parameters(),
+            timeout=seconds,
         )
         return cast("Receipt", answer.json())
 
@@ -153,6 +170,14 @@ class Client:
         """List nodes."""
         answer = self._wire.ask("GET", f"{_PREFIX}/nodes")
         return cast("list[NodeRow]", answer.json()["nodes"])
+
+    def change_node(
+        self, verb: NodeVerb, pool: str, node: str, *, reason: str = ""
+    ) -> NodeChange:
+        """Drain a node or use it again; asking again changes nothing."""
+        body = {"reason": reason} if reason else {}
+        path = f"{_PREFIX}/nodes/{quote(pool)}/{quote(node)}/{verb}"
+        return cast("NodeChange", self._wire.ask("POST", path, json=body).json())
 
     def events(self, reference: str, *, after: int = 0) -> list[JobEvent]:
         """List what happened to a job."""

@@ -6,7 +6,8 @@
   + MissingError            nothing has this id or name (404)
   + ConflictError           not in this state, or the name is not clear (409)
   + ServerError             the server made a mistake (500 and what we do not know)
-* NotReadyError             transient: the server cannot say yet (502, 503, 504)
+* NotReadyError             transient: not yet (429, 502, 503, 504)
+  + UnheardError            nobody said what became of a submission
 
 A job file with faults is a `SpecRejectedError`, and no answer at all an
 `UnreachableError`, both of `trainmaster.core.errors`.
@@ -57,6 +58,16 @@ class NotReadyError(TransientError):
     """The server cannot answer yet."""
 
 
+class UnheardError(NotReadyError):
+    """A submission was tried until the time was over."""
+
+    def __init__(self, *, why: str, key: str) -> None:
+        super().__init__(
+            f"{why}. The job may be stored or not; submit it again with "
+            f"`--key {key}`, which never makes two of it"
+        )
+
+
 _KINDS: Final[Mapping[int, type[ProblemError]]] = {
     400: InvalidError,
     401: ForbiddenError,
@@ -67,7 +78,7 @@ _KINDS: Final[Mapping[int, type[ProblemError]]] = {
     415: InvalidError,
     422: InvalidError,
 }
-_NOT_READY: Final = frozenset({502, 503, 504})
+_NOT_READY: Final = frozenset({429, 502, 503, 504})
 
 
 def error_of(status: int, problem: Mapping[str, Any]) -> TrainmasterError:

@@ -22,6 +22,16 @@ class Change(TypedDict):
     message: str
 
 
+class NodeChange(TypedDict):
+    """What became of a request about a node; `seq` is 0 when it was so already."""
+
+    node: str
+    pool: str
+    changed: bool
+    seq: int
+    message: str
+
+
 class JobRow(TypedDict):
     """One job in a list."""
 
@@ -80,3 +90,95 @@ class NodeRow(TypedDict):
     cpus: NotRequired[int]
     jobs: NotRequired[list[str]]
     blocked_by: NotRequired[list[str]]
+
+
+class OfficeChange(TypedDict):
+    """What became of a request about a team, a pool or a token."""
+
+    name: str
+    changed: bool
+    seq: int
+    message: str
+
+
+class TeamRow(TypedDict):
+    """One team."""
+
+    team: str
+    parent: str
+    paused: bool
+    until: str | None
+    quotas: dict[str, dict[str, int]]
+    by: str
+    created_at: str
+
+
+class PoolRow(TypedDict):
+    """One pool."""
+
+    pool: str
+    backend: str
+    port_first: int
+    port_last: int
+    by: str
+    created_at: str
+
+
+class TokenRow(TypedDict):
+    """One token, without its secret, which nobody keeps."""
+
+    id: str
+    name: str
+    team: str
+    role: str
+    state: str
+    issued_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    by: str
+
+
+class GivenToken(TypedDict):
+    """A token that was just given out; `token` is its secret."""
+
+    id: str
+    name: str
+    team: str
+    role: str
+    expires_at: str
+    token: str
+    seq: int
+
+
+class RefusalRow(TypedDict):
+    """A request that was not let through."""
+
+    time: str
+    team: str
+    by: str
+    origin: str
+    action: str
+    request: str
+    status: int
+    reason: str
+    suppressed: int
+
+
+class ParkedRow(TypedDict):
+    """A message of another system that nobody could work off."""
+
+    number: int
+    at: str
+    stream: str
+    seq: int
+    subject: str
+    reason: str
+    bytes: int
+
+
+class ParkedMessage(ParkedRow):
+    """The same, whole."""
+
+    headers: dict[str, str]
+    text: str
+    body_base64: str

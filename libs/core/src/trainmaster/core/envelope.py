@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from trainmaster.core import subjects  # imports every family, so REGISTRY is whole
 from trainmaster.core.events import REGISTRY, Event
 from trainmaster.core.ids import EventId, Key
+from trainmaster.core.model import Message
 
 PACKAGE: Final = "trainmaster.events.v1"
 SCHEMA_FOLDER: Final = "proto/schemas"
@@ -57,15 +58,15 @@ class Raw(NamedTuple):
     body: bytes
 
 
-def ce_type(event: type[Event]) -> str:
+def ce_type(event: type[Message]) -> str:
     """Name the event's type: the full name of its protobuf message."""
     return f"{PACKAGE}.{event.__name__}"
 
 
 def headers(
-    event: Event, *, id_: str, source: str, subject: str, time: str
+    event: Message, *, id_: str, source: str, subject: str, time: str
 ) -> dict[str, str]:
-    """CloudEvents attributes of one event, as message headers; `time` is RFC 3339."""
+    """CloudEvents attributes of one message, as message headers; `time` is RFC 3339."""
     name = type(event).__name__
     return {
         "ce-specversion": "1.0",

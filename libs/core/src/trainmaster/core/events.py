@@ -72,6 +72,7 @@ class Submitted(Transition):
     spec_digest: str = ""
     by: str = ""
     key: str = ""
+    origin: str = ""
 
 
 class CancelRequested(Transition):
@@ -80,6 +81,7 @@ class CancelRequested(Transition):
     publisher: ClassVar[str] = "submission"
     by: str = ""
     reason: str = ""
+    origin: str = ""
 
 
 class Held(Transition):
@@ -88,6 +90,7 @@ class Held(Transition):
     publisher: ClassVar[str] = "submission"
     by: str = ""
     reason: str = ""
+    origin: str = ""
 
 
 class Released(Transition):
@@ -95,6 +98,7 @@ class Released(Transition):
 
     publisher: ClassVar[str] = "submission"
     by: str = ""
+    origin: str = ""
 
 
 class Reprioritized(Transition):
@@ -103,6 +107,7 @@ class Reprioritized(Transition):
     publisher: ClassVar[str] = "submission"
     by: str = ""
     priority: Int32 = 0
+    origin: str = ""
 
 
 class AttemptPlaced(AttemptTransition):

@@ -4,7 +4,7 @@ Members' facts come from the agents without compare-and-set. Only `NodeRegistere
 what capacity there is.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from pydantic import AwareDatetime, Field
 
@@ -53,6 +53,16 @@ class DrainRequested(NodeFact):
     publisher: ClassVar[str] = "submission"
     by: str = ""
     reason: str = ""
+    origin: str = ""
+
+
+class DrainWithdrawn(NodeFact):
+    """An operator wants the node in service again."""
+
+    publisher: ClassVar[str] = "submission"
+    by: str = ""
+    reason: str = ""
+    origin: str = ""
 
 
 class Drained(NodeFact):
@@ -81,6 +91,17 @@ class NodeRestored(NodeFact):
 
     publisher: ClassVar[str] = "monitor"
     reason: str = ""
+
+
+class HealthReported(NodeFact):
+    """Another system checked the node; without a problem that check passes again."""
+
+    publisher: ClassVar[str] = "submission"
+    check: str = ""
+    problem: str = ""
+    evidence: tuple[str, ...] = ()
+    by: str = ""
+    origin: str = ""
 
 
 class MemberFact(Event):
@@ -142,6 +163,7 @@ class TeamCreated(TeamFact):
     kind: ClassVar[str] = "team_created"
     by: str = ""
     parent: str = ""
+    origin: str = ""
 
 
 class QuotaSet(TeamFact):
@@ -152,6 +174,11 @@ class QuotaSet(TeamFact):
     pool: str = ""
     accelerators: Int32 = -1
     borrowing: Int32 = 0
+    origin: str = ""
+    reclaim: str = ""
+    weight: float = 1.0
+    accelerators_per_job_max: Int32 = -1
+    accelerators_per_user_max: Int32 = -1
 
 
 class TeamPaused(TeamFact):
@@ -162,6 +189,18 @@ class TeamPaused(TeamFact):
     by: str = ""
     paused: bool = False
     until: AwareDatetime | None = None
+    origin: str = ""
+
+
+class BudgetSet(TeamFact):
+    """How much money a team may spend in all; `policy` says what then."""
+
+    publisher: ClassVar[str] = "submission"
+    by: str = ""
+    amount: float = -1.0
+    currency: str = ""
+    policy: str = ""
+    origin: str = ""
 
 
 class PoolFact(Event):
@@ -179,6 +218,7 @@ class PoolCreated(PoolFact):
     backend: str = "process"
     port_first: Int32 = 0
     port_last: Int32 = 0
+    origin: str = ""
 
 
 class PoolChanged(PoolFact):
@@ -190,3 +230,67 @@ class PoolChanged(PoolFact):
     backend: str = "process"
     port_first: Int32 = 0
     port_last: Int32 = 0
+    origin: str = ""
+
+
+class PoolTuned(PoolFact):
+    """How a pool is planned: spare nodes and price; the whole new value."""
+
+    publisher: ClassVar[str] = "submission"
+    kind: ClassVar[str] = "pool_tuned"
+    by: str = ""
+    spare_nodes: Int32 = 0
+    accelerator_hour_price: float = 0.0
+    origin: str = ""
+
+
+class MaintenanceSet(PoolFact):
+    """No job may run on these nodes (none: all of the pool) from start to end."""
+
+    publisher: ClassVar[str] = "submission"
+    by: str = ""
+    name: str = ""
+    nodes: tuple[str, ...] = ()
+    starts_at: AwareDatetime | None = None
+    ends_at: AwareDatetime | None = None
+    reason: str = ""
+    withdrawn: bool = False
+    origin: str = ""
+
+
+class ReservationSet(PoolFact):
+    """These nodes are kept for a team, or for jobs of at least this priority."""
+
+    publisher: ClassVar[str] = "submission"
+    by: str = ""
+    name: str = ""
+    nodes: tuple[str, ...] = ()
+    team: str = ""
+    priority: Int32 = 0
+    starts_at: AwareDatetime | None = None
+    ends_at: AwareDatetime | None = None
+    withdrawn: bool = False
+    origin: str = ""
+
+
+class PriorityClassSet(PoolFact):
+    """What jobs from this priority up may do to others, and others to them."""
+
+    publisher: ClassVar[str] = "submission"
+    by: str = ""
+    name: str = ""
+    priority: Int32 = 0
+    preempts: bool = False
+    protected: bool = False
+    withdrawn: bool = False
+    origin: str = ""
+
+
+PLANNING: Final = (
+    BudgetSet,
+    PoolTuned,
+    MaintenanceSet,
+    ReservationSet,
+    PriorityClassSet,
+)
+"""What is said to steer the scheduler, quota aside."""

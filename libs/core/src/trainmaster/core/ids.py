@@ -42,6 +42,12 @@ class PlanKey(NamedTuple):
     pool: str
 
 
+class TokenKey(NamedTuple):
+    """A token that lets somebody in, by the beginning of its digest."""
+
+    token: str
+
+
 class NodeKey(NamedTuple):
     """A node in its pool; the name is a generated token, the host name is a fact."""
 
@@ -58,7 +64,7 @@ class MemberKey(NamedTuple):
     attempt: int
 
 
-Key = JobKey | TeamKey | PoolKey | PlanKey | NodeKey | MemberKey
+Key = JobKey | TeamKey | PoolKey | PlanKey | TokenKey | NodeKey | MemberKey
 
 
 def token(name: str, value: str) -> str:

@@ -1,16 +1,38 @@
 """The live jobs of one reader: by key and by state, folded from the log."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
 
 from trainmaster.core.envelope import Entry
-from trainmaster.core.events import Transition
+from trainmaster.core.events import Archived, Transition
 from trainmaster.core.ids import JobId, JobKey
 from trainmaster.core.job import Void, evolve
-from trainmaster.core.record import Job, JobState
+from trainmaster.core.record import FINAL, Job, JobState
 
 _NEW: Final = Job(key=JobKey("", JobId("")))
 """Copied for every job not seen before: quicker than setting each default anew."""
+
+
+_MISSED_PROOF: Final[Mapping[str, Any]] = {"archived": True, "unreclaimed": {}}
+_MISSED: Final[Mapping[str, Any]] = {
+    **_MISSED_PROOF,
+    "state": JobState.NEW,
+    "verdict": "how it ended was purged before it was read here",
+}
+
+
+def followed(job: Job, event: Transition, at: datetime) -> Job | Void:
+    """Evolve a job, and let it go if the end of its log was purged before it was read.
+
+    Only jobs that are over are archived. Who sees that of a job that lives has missed
+    what lay between: nobody can read it any more.
+    """
+    outcome = evolve(job, event, at)
+    missed = isinstance(event, Archived) and job.state is not JobState.NEW
+    if missed and isinstance(outcome, Void) and not job.archived:
+        return job.changed(_MISSED if job.state not in FINAL else _MISSED_PROOF)
+    return outcome
 
 
 class Jobs(dict[JobKey, Job]):
@@ -26,7 +48,7 @@ class Jobs(dict[JobKey, Job]):
         if not (isinstance(entry.key, JobKey) and isinstance(entry.event, Transition)):
             return None
         before = self.get(entry.key) or _NEW.changed({"key": entry.key})
-        outcome = evolve(before, entry.event, entry.time)
+        outcome = followed(before, entry.event, entry.time)
         if isinstance(outcome, Job):
             self.restore(outcome)
         return outcome

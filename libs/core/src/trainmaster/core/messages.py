@@ -78,17 +78,28 @@ class MetricSample(Message):
 
 
 class WaitReason(Message):
-    """One thing that keeps a job waiting: a stable code and a sentence."""
+    """One thing that keeps a job waiting: a stable code, a sentence, its numbers."""
 
     code: str = ""
+    message: str = ""
+    numbers: dict[str, float] = Field(default_factory=dict)
+
+
+class Counterfactual(Message):
+    """A change with which the job would start now; planned, not guessed."""
+
+    change: str = ""
     message: str = ""
 
 
 class WaitReasons(Message):
-    """All that keeps a job waiting now."""
+    """All that keeps a job waiting now; `confidence` is limit, estimate or unknown."""
 
     reasons: tuple[WaitReason, ...] = ()
     position: Int32 = 0
+    earliest_start: AwareDatetime | None = None
+    confidence: str = ""
+    counterfactuals: tuple[Counterfactual, ...] = ()
 
 
 class Progress(Message):
@@ -118,13 +129,15 @@ class ScannedCheckpoint(Message):
     bytes: Int64 = 0
     digest: str = ""
     problem: str = ""
+    saved_at: AwareDatetime | None = None
 
 
 class ScanReply(Message):
-    """What a node found; `error` is set when it could not look."""
+    """What a node found, `at` on its clock; `error` is set when it could not look."""
 
     checkpoints: tuple[ScannedCheckpoint, ...] = ()
     error: str = ""
+    at: AwareDatetime | None = None
 
 
 class AsideRequest(Message):

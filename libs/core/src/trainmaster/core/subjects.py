@@ -1,12 +1,15 @@
 """The spelling of every subject; nothing else may build or take apart one.
 
 Two spellings of one compare-and-set scope would defeat the server's check, so the
-scope of a key is written here and only here.
+scope of a key is written here and only here. What other systems say is not on the log:
+its subjects are in `ingress_subjects`.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, assert_never
 
+from trainmaster.core.access import AuditFact
 from trainmaster.core.events import Event
 from trainmaster.core.facts import MemberFact, RankExited
 from trainmaster.core.ids import (
@@ -19,11 +22,14 @@ from trainmaster.core.ids import (
     PlanKey,
     PoolKey,
     TeamKey,
+    TokenKey,
     token,
 )
 from trainmaster.core.notes import Note
 
 JOBS, TEAMS, NODES, MEMBERS = "JOBS", "TEAMS", "NODES", "MEMBERS"
+AUDIT: Final = "AUDIT"
+INGRESS, REPLIES, PARKED = "INGRESS", "REPLIES", "PARKED"
 ASSIGN, STATUS, OUTPUT, METRICS = "ASSIGN", "STATUS", "OUTPUT", "METRICS"
 
 STREAM_OF_FAMILY = {
@@ -32,13 +38,29 @@ STREAM_OF_FAMILY = {
     "plan": JOBS,
     "team": TEAMS,
     "pool": TEAMS,
+    "token": TEAMS,
+    "audit": AUDIT,
     "node": NODES,
     "member": MEMBERS,
 }
-_UNCHAINED: Final = frozenset({Note.family, MemberFact.family})
+_UNCHAINED: Final = frozenset({Note.family, MemberFact.family, AuditFact.family})
 """Families whose facts are appended without compare-and-set."""
-_CHAIN_TOKENS: Final = {"job": 4, "node": 4, "team": 3, "pool": 3, "plan": 3}
+_CHAIN_TOKENS: Final = {
+    "job": 4,
+    "node": 4,
+    "team": 3,
+    "pool": 3,
+    "token": 3,
+    "plan": 3,
+}
 """How many tokens name a chain, by family."""
+_BY_NAME: Final[Mapping[str, Callable[[str], Key]]] = {
+    "team": TeamKey,
+    "audit": TeamKey,
+    "pool": PoolKey,
+    "token": TokenKey,
+}
+"""Families whose key is one name."""
 _SUBJECT: Final = re.compile(rf"tm(\.{TOKEN.pattern})+")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
@@ -100,10 +122,8 @@ def parse(subject: str) -> Parsed | None:  # noqa: PLR0911 one arm per family
             return Parsed("plan", PlanKey(pool), "")
         case ["tm", "node", pool, node, kind]:
             return Parsed("node", NodeKey(pool, node), kind)
-        case ["tm", "team", team, kind]:
-            return Parsed("team", TeamKey(team), kind)
-        case ["tm", "pool", pool, kind]:
-            return Parsed("pool", PoolKey(pool), kind)
+        case ["tm", family, name, kind] if family in _BY_NAME:
+            return Parsed(family, _BY_NAME[family](name), kind)
         case ["tm", "member", pool, node, job, attempt, kind, *rest]:
             return _member(MemberKey(pool, node, JobId(job), 0), attempt, kind, rest)
         case _:
@@ -232,6 +252,8 @@ def describe(key: Key) -> str:
             return f"job {key.job}"
         case TeamKey():
             return f"team {key.team}"
+        case TokenKey():
+            return f"token {key.token}"
         case PoolKey() | PlanKey():
             return f"pool {key.pool}"
         case NodeKey():

@@ -18,9 +18,11 @@ from nats.aio.subscription import Subscription
 from typing_extensions import override
 
 from trainmaster.core.errors import NotAllowedError, UnreachableError
+from trainmaster.runtime.telemetry import logger
 
 _CONNECT_SECONDS: Final = 5.0
 _RECONNECT_SECONDS: Final = 0.1
+_CLOSE_SECONDS: Final = 2.0
 _PENDING_BYTES: Final = 64 * 2**20
 _VIOLATION: Final = "permissions violation for publish to"
 
@@ -65,6 +67,12 @@ class _Client(Client):
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
 
+    def forget_unsent(self) -> None:
+        """Keep nothing for a server that is not there: closing would trip over it."""
+        if not self.is_connected:
+            self._pending = []
+            self._pending_data_size = 0
+
     @staticmethod
     @override
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
@@ -79,10 +87,11 @@ class _Client(Client):
 class Bus:
     """A NATS connection that reports outages and refused publishes."""
 
-    def __init__(self, client: Client, address: BusAddress) -> None:
+    def __init__(self, client: _Client, address: BusAddress) -> None:
         self.client = client
         self.address = address
         self._waiting: dict[str, set[asyncio.Future[Msg]]] = {}
+        self._answers_lost: set[asyncio.Future[Msg]] = set()
         self._reconnected: list[Callable[[], None]] = []
         self._disconnected: list[Callable[[], None]] = []
 
@@ -117,6 +126,7 @@ class Bus:
         task = asyncio.ensure_future(
             self.client.request(subject, body, timeout=seconds, headers=headers)
         )
+        task.add_done_callback(_seen)
         waiting = self._waiting.setdefault(subject.lower(), set())
         waiting.add(task)
         try:
@@ -128,6 +138,12 @@ class Bus:
             if task in waiting or (current is not None and current.cancelling()):
                 task.cancel()
                 raise
+            if task in self._answers_lost:
+                raise UnreachableError(
+                    what=f"NATS ({subject})",
+                    address=self.address.url,
+                    hint="the connection broke before the answer came",
+                ) from error
             raise NotAllowedError(
                 action=f"publish to {subject} as {self.address.user}",
                 hint="see deploy/services.yaml for who publishes what",
@@ -144,6 +160,7 @@ class Bus:
             ) from error
         finally:
             waiting.discard(task)
+            self._answers_lost.discard(task)
             if not waiting:
                 self._waiting.pop(subject.lower(), None)
 
@@ -179,14 +196,37 @@ class Bus:
             call()
 
     def gone(self) -> None:
-        """Tell everybody that the connection is gone."""
+        """Tell everybody that the connection is gone, and who waits for an answer.
+
+        None comes any more, so nobody need wait until the time is over.
+        """
+        for waiting in self._waiting.values():
+            for task in tuple(waiting):
+                waiting.discard(task)
+                self._answers_lost.add(task)
+                task.cancel()
         for call in tuple(self._disconnected):
             call()
 
     async def close(self) -> None:
-        """Send what is pending, then close."""
-        if not self.client.is_closed:
-            await self.client.close()
+        """Send what is pending, if somebody is there to hear it, then close.
+
+        The connection may be half-way gone: what it then raises is no news.
+        """
+        if self.client.is_closed:
+            return
+        self.client.forget_unsent()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self.client.close()
+        except (OSError, RuntimeError, nats.errors.Error) as error:
+            logger(self.address.user).info("bus_closed_hard", error=str(error))
+
+
+def _seen(task: "asyncio.Future[Msg]") -> None:
+    """Look at how a request ended, also when whoever asked has gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def connect(address: BusAddress, *, name: str) -> Bus:

@@ -199,6 +199,11 @@ class Database:
         self._service = service
         self.pool: asyncpg.Pool[asyncpg.Record] | None = None
 
+    @property
+    def address(self) -> str:
+        """Name the server for people: without the password."""
+        return self._dsn.rpartition("@")[2].partition("?")[0]
+
     @asynccontextmanager
     async def leader(self, *, schema: str) -> AsyncGenerator[Leader]:
         """Wait until this process is the active replica, then hold on to it."""
@@ -232,10 +237,9 @@ class Database:
         try:
             return await asyncpg.connect(self._dsn, timeout=_CONNECT_SECONDS)
         except (OSError, TimeoutError, asyncpg.PostgresError) as error:
-            address = self._dsn.rpartition("@")[2]
             raise UnreachableError(
                 what="PostgreSQL",
-                address=address,
+                address=self.address,
                 hint=f"{type(error).__name__}: {error}; `tm up` starts one",
             ) from error
 

@@ -1,22 +1,16 @@
-"""What every HTTP surface shares: who may ask, and how an error is told.
+"""What every HTTP surface shares: how an error is told.
 
-Errors are `application/problem+json` (RFC 9457). The routes of a router made here tell
-them by themselves, so a service needs no application of its own for that.
+Errors are `application/problem+json` (RFC 9457). Who may ask is decided in `auth`.
 """
 
-import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import SecretStr
-from typing_extensions import override
+from starlette.exceptions import HTTPException
 
 from trainmaster.core.errors import (
     AlreadyExistsError,
@@ -30,7 +24,6 @@ from trainmaster.core.errors import (
 )
 
 PROBLEM_TYPE: Final = "application/problem+json"
-_BEARER: Final = HTTPBearer(auto_error=False, description="the token of `tm up`")
 _NO_MEMBERS: Final[Mapping[str, Any]] = {}
 
 
@@ -54,48 +47,19 @@ class ProblemError(PermanentError):
         self.headers = dict(headers)
 
 
-class ProblemRoute(APIRoute):
-    """A route whose errors are told as problems."""
-
-    @override
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def tell(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except RequestValidationError as error:
-                return problem_response(_invalid(error))
-            except TrainmasterError as error:
-                return problem_response(as_problem(error))
-
-        return tell
-
-
-def guarded_router(token: SecretStr) -> APIRouter:
-    """Make a router that lets nobody in without the token and tells problems."""
-    return APIRouter(
-        route_class=ProblemRoute, dependencies=[Depends(require_token(token))]
-    )
-
-
-def require_token(
-    token: SecretStr,
-) -> Callable[[HTTPAuthorizationCredentials | None], Awaitable[None]]:
-    """Make a dependency that asks for a bearer token; an empty one opens nothing."""
-    expected = token.get_secret_value().encode()
-
-    async def check(
-        given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
-    ) -> None:
-        if not expected:
-            raise _unauthorized("this service was given no token; set TM_ADMIN_TOKEN")
-        if given is None:
-            raise _unauthorized("send `Authorization: Bearer <token>`")
-        if not secrets.compare_digest(given.credentials.encode(), expected):
-            raise _unauthorized("the token is not the right one; `tm up` writes it")
-
-    return check
+def problem_of(
+    error: TrainmasterError | RequestValidationError | HTTPException,
+) -> ProblemError:
+    """Say how anything that ends a request early is told."""
+    if isinstance(error, RequestValidationError):
+        return _invalid(error)
+    if isinstance(error, HTTPException):
+        return ProblemError(
+            status=HTTPStatus(error.status_code),
+            detail=str(error.detail),
+            headers=error.headers or _NO_MEMBERS,
+        )
+    return as_problem(error)
 
 
 def as_problem(error: TrainmasterError) -> ProblemError:
@@ -139,14 +103,6 @@ _STATUS: Final[Mapping[type[TrainmasterError], HTTPStatus]] = {
     PermanentError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """The first kind that fits decides."""
-
-
-def _unauthorized(detail: str) -> ProblemError:
-    return ProblemError(
-        status=HTTPStatus.UNAUTHORIZED,
-        detail=detail,
-        headers={"WWW-Authenticate": "Bearer"},
-    )
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:

@@ -1,9 +1,10 @@
 """The one way to make a FastStream broker: for what is not the log.
 
 FastStream's own policy drops a message at its first error, and its negative
-acknowledgement comes back at once, for ever. Here a message that can never be read is
-terminated, and one that failed is tried again later and later. On core subjects there
-is nothing to acknowledge: an error is logged, counted and over.
+acknowledgement comes back at once, for ever. Here a message that can never be worked
+off is parked with the reason and terminated; so is one that met the same unexpected
+error a few times. One that met an outage is tried again later and later, for ever. On
+core subjects there is nothing to acknowledge: an error is logged, counted and over.
 
 A subscriber needs `no_reply=True`, or its result is published where the server expects
 nothing; one that pulls needs `inbox_prefix=subscriber_inbox(settings)`, or under
@@ -24,13 +25,14 @@ import nats.errors
 from faststream import AckPolicy, BaseMiddleware, ContextRepo
 from faststream.exceptions import HandlerException, NackMessage, RejectMessage
 from faststream.message import StreamMessage
-from faststream.nats import NatsBroker
+from faststream.nats import JStream, NatsBroker, NatsRouter, PullSub
 from faststream.security import SASLPlaintext
 from nats.aio.msg import Msg
+from nats.js.api import ConsumerConfig
 from pydantic import ValidationError
 from typing_extensions import override
 
-from trainmaster.core.errors import PermanentError, UnreachableError
+from trainmaster.core.errors import PermanentError, TransientError, UnreachableError
 from trainmaster.runtime.settings import Settings
 from trainmaster.runtime.telemetry import Metrics, logger
 
@@ -42,16 +44,28 @@ _GRACEFUL_SECONDS: Final = 0.5
 _AGAIN_FIRST_SECONDS: Final = 0.1
 _AGAIN_MOST_SECONDS: Final = 30.0
 _JETSTREAM: Final = "$JS.ACK."
+TRIES_MAX: Final = 8
+"""So often is a message tried that meets an error nobody expected."""
+_TOGETHER: Final = 16
+_PULL_SECONDS: Final = 1.0
+_TAKEN_SECONDS: Final = 5.0
+"""After so long without a word a message is delivered again: its taker has died."""
 _PERMANENT: Final = (ValidationError, PermanentError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a broker behaves: what it tells of its connection, what it injects."""
+    """How a broker behaves: what it tells of its connection, what it injects.
+
+    `park` is given what will never be worked off, with the reason: also what met an
+    unexpected error so many `tries`.
+    """
 
     lost: Callable[[], None] = lambda: None
     back: Callable[[], None] = lambda: None
     injects: bool = False
+    park: Callable[[Msg, str], Awaitable[object]] | None = None
+    tries: int = TRIES_MAX
 
 
 def broker(settings: Settings, metrics: Metrics, manner: Manner) -> NatsBroker:
@@ -86,7 +100,7 @@ def broker(settings: Settings, metrics: Metrics, manner: Manner) -> NatsBroker:
         pending_size=_PENDING_BYTES,
         graceful_timeout=_GRACEFUL_SECONDS,
         ack_policy=AckPolicy.NACK_ON_ERROR,
-        middlewares=(partial(Acknowledge, metrics=metrics),),
+        middlewares=(partial(Acknowledge, metrics=metrics, manner=manner),),
         error_cb=on_error,
         disconnected_cb=on_lost,
         reconnected_cb=on_back,
@@ -98,6 +112,27 @@ def broker(settings: Settings, metrics: Metrics, manner: Manner) -> NatsBroker:
 def subscriber_inbox(settings: Settings) -> bytes:
     """Name the inbox prefix that a pulling subscriber must be given."""
     return f"_INBOX_{settings.nats_user}.".encode()
+
+
+def take_from(
+    router: NatsRouter, stream: str, subject: str, *, settings: Settings
+) -> Callable[[Callable[[Msg], Awaitable[None]]], object]:
+    """Work a stream off with one durable consumer of the service's own name.
+
+    Messages come several at once: a handler that needs an order keeps it by itself.
+    """
+    return router.subscriber(
+        subject,
+        stream=JStream(stream, declare=False),
+        durable=settings.nats_user,
+        pull_sub=PullSub(batch_size=_TOGETHER, timeout=_PULL_SECONDS),
+        inbox_prefix=subscriber_inbox(settings),
+        config=ConsumerConfig(
+            ack_wait=_TAKEN_SECONDS, max_deliver=-1, max_ack_pending=1024
+        ),
+        decoder=as_it_came,
+        no_reply=True,
+    )
 
 
 async def as_it_came(message: StreamMessage[Msg]) -> Msg:
@@ -126,9 +161,18 @@ async def running(made: NatsBroker, settings: Settings) -> AsyncGenerator[None]:
 class Acknowledge(BaseMiddleware):
     """Decides what becomes of a message whose handler failed."""
 
-    def __init__(self, msg: Any, /, *, context: ContextRepo, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        msg: Any,
+        /,
+        *,
+        context: ContextRepo,
+        metrics: Metrics,
+        manner: Manner,
+    ) -> None:
         super().__init__(msg, context=context)
         self._metrics = metrics
+        self._manner = manner
 
     @override
     async def consume_scope(
@@ -141,15 +185,33 @@ class Acknowledge(BaseMiddleware):
             return await call_next(msg)
         except HandlerException:
             raise  # the handler has decided by itself
-        except _PERMANENT as error:
-            self._complain(msg, error)
-            if is_stored(msg):
-                raise RejectMessage from error
         except Exception as error:
             self._complain(msg, error)
             if is_stored(msg):
-                tries = msg.raw_message.metadata.num_delivered
-                raise NackMessage(delay=again_seconds(tries)) from error
+                raise await self._verdict(msg, error) from error
+
+    async def _verdict(
+        self, msg: StreamMessage[Any], error: Exception
+    ) -> HandlerException:
+        outage = isinstance(error, TransientError)
+        if isinstance(error, _PERMANENT) or (
+            not outage and _tries(msg) >= self._manner.tries
+        ):
+            return await self._given_up(msg, error)
+        return _later(msg)
+
+    async def _given_up(
+        self, msg: StreamMessage[Any], error: Exception
+    ) -> HandlerException:
+        """Park a message and be done with it, or keep it until it can be parked."""
+        park = self._manner.park
+        if park is not None:
+            try:
+                await park(msg.raw_message, f"{type(error).__name__}: {error}")
+            except TransientError as away:
+                self._complain(msg, away)
+                return _later(msg)
+        return RejectMessage()
 
     def _complain(self, msg: StreamMessage[Any], error: Exception) -> None:
         self._metrics.undecodable.inc()
@@ -158,6 +220,15 @@ class Acknowledge(BaseMiddleware):
             subject=msg.raw_message.subject,
             error=f"{type(error).__name__}: {error}",
         )
+
+
+def _later(msg: StreamMessage[Any]) -> NackMessage:
+    return NackMessage(delay=again_seconds(_tries(msg)))
+
+
+def _tries(msg: StreamMessage[Any]) -> int:
+    tries: int = msg.raw_message.metadata.num_delivered
+    return tries
 
 
 def is_stored(message: StreamMessage[Any]) -> bool:

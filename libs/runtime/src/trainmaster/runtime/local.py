@@ -7,18 +7,25 @@ from typing import Any, Final
 
 from trainmaster.core.ids import NodeKey
 from trainmaster.runtime.bus import Bus, BusAddress, connect
+from trainmaster.runtime.clock import pause
 from trainmaster.runtime.embedded import (
     EmbeddedNats,
     EmbeddedPostgres,
     NatsUser,
+    ServerFailedError,
+    Started,
+    Stopped,
+    Watch,
     kept_password,
 )
-from trainmaster.runtime.embedded.files import private_directory
+from trainmaster.runtime.embedded.files import private_directory, write_private
 from trainmaster.runtime.permissions import (
     Permissions,
     agent_name,
     agent_permissions,
     service_permissions,
+    source_name,
+    source_permissions,
 )
 from trainmaster.runtime.provision import (
     Role,
@@ -29,9 +36,16 @@ from trainmaster.runtime.provision import (
     read_streams,
 )
 from trainmaster.runtime.settings import Settings
+from trainmaster.runtime.sources import (
+    FILE,
+    Sources,
+    credentials_of,
+)
+from trainmaster.runtime.telemetry import logger
 
 POOL: Final = "local"
 PROVISIONER: Final = "provisioner"
+_SOURCES_LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +62,11 @@ class Options:
         return self.data / "credentials.json"
 
     @property
+    def sources(self) -> Path:
+        """The file that says which other systems may publish."""
+        return self.data / FILE
+
+    @property
     def node_keys(self) -> tuple[NodeKey, ...]:
         """The nodes of this machine."""
         return tuple(NodeKey(POOL, f"n{i + 1}") for i in range(self.nodes))
@@ -61,8 +80,11 @@ class Stack:
         self.grants = read_grants(deploy_folder())
         self._secrets = private_directory(options.data) / "secrets"
         private_directory(self._secrets)
+        self._sources = Sources(path=options.sources)
         self.nats = EmbeddedNats(data=options.data, users=self._users())
         self.postgres = EmbeddedPostgres(data=options.data)
+        self._nats_turn = asyncio.Lock()
+        self._sources_behind = False
 
     def secret(self, name: str) -> str:
         """Return the password kept under a name, made when first asked for."""
@@ -72,10 +94,48 @@ class Stack:
         """Start or adopt both servers, then declare streams and roles."""
         await asyncio.gather(self.nats.start(), self.postgres.start())
         await asyncio.gather(self._declare_streams(), self._declare_roles())
+        self._write_source_credentials()
 
-    async def stop(self) -> None:
-        """Stop both servers."""
-        await asyncio.gather(self.nats.stop(), self.postgres.stop())
+    async def follow_sources(self) -> None:
+        """Let sources in, and out, as their file changes; until cancelled."""
+        while True:
+            await pause(_SOURCES_LOOK_SECONDS)
+            await self.refresh_sources()
+
+    async def refresh_sources(self) -> None:
+        """Do what their file says, if it is another than before."""
+        if not (self._sources.changed() or self._sources_behind):
+            return
+        self._sources_behind = True
+        try:
+            async with self._nats_turn:
+                await self.nats.reload(self._users())
+        except ServerFailedError as error:
+            logger("sources").warning("sources_not_let_in", error=str(error))
+            return  # it died, or refuses; it is asked again
+        self._write_source_credentials()
+        self._sources_behind = False
+
+    def watches(self) -> tuple[Watch, Watch]:
+        """Make what brings a server back that dies, in a stack that goes on."""
+
+        async def restart_nats() -> Started:
+            async with self._nats_turn:
+                return await self.nats.start(move=False)
+
+        async def restart_postgres() -> Started:
+            return await self.postgres.start(move=False)
+
+        nats, sql = self.nats, self.postgres
+        return (
+            Watch(name="nats-server", pid=lambda: nats.pid, restart=restart_nats),
+            Watch(name="postgresql", pid=lambda: sql.pid, restart=restart_postgres),
+        )
+
+    async def stop(self) -> bool:
+        """Stop both servers; False when none was running."""
+        ends = await asyncio.gather(self.nats.stop(), self.postgres.stop())
+        return any(end is not Stopped.NOT_RUNNING for end in ends)
 
     def settings(self, service: str, *, port: int) -> Settings:
         """Tell one service where the servers are and who it is."""
@@ -90,6 +150,8 @@ class Stack:
                 ),
                 "http_port": port,
                 "admin_token": self.secret("admin-token"),
+                "storage_root": str(self.options.data / "storage"),
+                "sources_file": str(self.options.sources),
             }
         )
 
@@ -116,6 +178,25 @@ class Stack:
         )
         return await connect(address, name=PROVISIONER)
 
+    def _write_source_credentials(self) -> None:
+        """Say in one private file per source how it connects; drop what is no more."""
+        folder, names = self.options.data / "sources", tuple(self._sources.grants())
+        if not names and not folder.is_dir():
+            return
+        private_directory(folder)
+        for name in names:
+            user = source_name(name)
+            text = credentials_of(
+                name,
+                user=user,
+                password=self.secret(f"nats-{user}"),
+                url=self.nats.url,
+            )
+            write_private(folder / f"{name}.json", text)
+        for path in folder.glob("*.json"):
+            if path.stem not in names:
+                path.unlink()
+
     def _role(self, service: str) -> Role:
         return Role(service=service, password=self.secret(f"postgres-{service}"))
 
@@ -127,6 +208,7 @@ class Stack:
             PROVISIONER: provisioner,
             **{n: service_permissions(n, grant) for n, grant in self.grants.items()},
             **{agent_name(k): agent_permissions(k) for k in self.options.node_keys},
+            **{source_name(n): source_permissions(n) for n in self._sources.grants()},
         }
         return tuple(
             NatsUser(

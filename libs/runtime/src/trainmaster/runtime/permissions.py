@@ -7,12 +7,22 @@ Nothing here is written by hand per event: a service may say the event types who
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmaster.core import facts, notes, subjects
-from trainmaster.core.events import REGISTRY
+from trainmaster.core import facts, ingress_subjects, notes, subjects
+from trainmaster.core.events import REGISTRY, Archived
 from trainmaster.core.ids import NodeKey
 from trainmaster.core.model import Message
 
-_KEY_TOKENS = {"job": 2, "note": 2, "plan": 1, "node": 2, "team": 1, "pool": 1}
+_KEY_TOKENS = {
+    "job": 2,
+    "note": 2,
+    "plan": 1,
+    "node": 2,
+    "team": 1,
+    "pool": 1,
+    "token": 1,
+    "audit": 1,
+}
+_ARCHIVED = (subjects.JOBS, subjects.MEMBERS)
 _REGISTERED = (facts, notes)  # importing them fills the registry
 
 
@@ -21,6 +31,8 @@ class ServiceGrant(Message):
 
     reads: tuple[str, ...] = ()
     keeps: Mapping[str, tuple[str, ...]] = {}
+    takes: Mapping[str, tuple[str, ...]] = {}
+    says: tuple[str, ...] = ()
     listens: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
 
@@ -36,12 +48,16 @@ class Permissions:
 
 def service_permissions(name: str, grant: ServiceGrant) -> Permissions:
     """Derive what one service may do."""
-    publish = [*said_by(name), f"tm.status.service.{name}"]
+    publish = [*said_by(name), f"tm.status.service.{name}", *grant.says]
     for stream in grant.reads:
         publish += [*_asking(stream), *_consuming(stream, name)]
     for stream, patterns in grant.keeps.items():
         publish += [*patterns, f"$JS.API.STREAM.PURGE.{stream}", *_asking(stream)]
+    for stream, patterns in grant.takes.items():
+        publish += [*_taking(stream, name), *patterns]
     publish += [f"tm.ask.*.*.{question}" for question in grant.asks]
+    if Archived.publisher == name:  # who says that a job is in the archive may purge it
+        publish += [f"$JS.API.STREAM.PURGE.{stream}" for stream in _ARCHIVED]
     return Permissions(
         publish=tuple(dict.fromkeys(publish)),
         subscribe=(f"_INBOX_{name}.>", *grant.listens),
@@ -66,6 +82,26 @@ def agent_permissions(node: NodeKey) -> Permissions:
         subscribe=(f"_INBOX_{name}.>", f"tm.ask.{mine}.>"),
         answers=True,
     )
+
+
+def source_permissions(source: str) -> Permissions:
+    """Derive what another system may do: say its own things, read its own answers."""
+    return Permissions(
+        publish=(
+            ingress_subjects.said(source, ">"),
+            f"$JS.API.DIRECT.GET.{subjects.REPLIES}.{_answers(source)}",
+        ),
+        subscribe=(f"_INBOX_{source_name(source)}.>", _answers(source)),
+    )
+
+
+def source_name(source: str) -> str:
+    """Name another system's NATS user."""
+    return f"source-{source}"
+
+
+def _answers(source: str) -> str:
+    return ingress_subjects.reply(source, ">")
 
 
 def agent_name(node: NodeKey) -> str:
@@ -97,4 +133,17 @@ def _consuming(stream: str, name: str) -> tuple[str, ...]:
         f"$JS.API.CONSUMER.CREATE.{stream}.{name}.>",
         f"$JS.API.CONSUMER.DELETE.{stream}.{name}",
         f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}",
+    )
+
+
+def _taking(stream: str, name: str) -> tuple[str, ...]:
+    """Work off a stream with a durable consumer, and park what cannot be."""
+    return (
+        f"$JS.API.CONSUMER.INFO.{stream}.{name}",
+        f"$JS.API.CONSUMER.CREATE.{stream}.{name}.>",
+        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}",
+        f"$JS.ACK.{stream}.{name}.>",
+        ingress_subjects.parked(stream),
+        *_asking(subjects.PARKED),
+        f"$JS.API.STREAM.MSG.DELETE.{subjects.PARKED}",
     )

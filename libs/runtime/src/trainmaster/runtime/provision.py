@@ -72,7 +72,7 @@ def stream_config(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "name": name,
         "description": row["description"],
         "subjects": list(row["subjects"]),
-        "retention": "limits",
+        "retention": row.get("retention", "limits"),
         "storage": row.get("storage", "file"),
         "discard": row["discard"],
         "max_bytes": read_size(row["max_bytes"]),

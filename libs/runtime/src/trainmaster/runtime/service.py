@@ -5,40 +5,37 @@ error restarts one loop and nothing else.
 """
 
 import asyncio
-import contextlib
 import gc
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import asyncpg
 import uvicorn
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from trainmaster.core.decision import Policy
-from trainmaster.core.errors import (
-    LeadershipLostError,
-    LogLostError,
-    TrainmasterError,
-    TransientError,
-)
+from trainmaster.core.errors import TrainmasterError
 from trainmaster.runtime.bus import Bus, connect
 from trainmaster.runtime.clock import pause
 from trainmaster.runtime.database import Database
 from trainmaster.runtime.facts import Facts
 from trainmaster.runtime.log import Log
 from trainmaster.runtime.loop import Effect, Loop, Parts
+from trainmaster.runtime.outages import Outages
 from trainmaster.runtime.settings import Settings
 from trainmaster.runtime.tables import Tables
 from trainmaster.runtime.telemetry import Metrics, configure_logs, logger
-from trainmaster.runtime.web import web
+from trainmaster.runtime.web import Health, Server, web
 
 _BACKOFF_SECONDS: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
 _LOST_SECONDS: Final = 5.0
 _LOOP: Final = "loop"
 _BEAT_SECONDS: Final = 2.0
 _HANDOVER_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 3.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +50,15 @@ class Env:
     facts: Facts = field(default_factory=Facts)
     metrics: Metrics = field(default_factory=Metrics)
     loop: Loop[Any] | None = None
+    troubles: dict[str, str] = field(default_factory=dict[str, str])
+    """What keeps this service from working, by the part that has the trouble."""
+
+    @property
+    def trouble(self) -> str:
+        """Say what keeps this service from working, "" for nothing known."""
+        if not self.bus.connected:
+            return f"NATS at {self.bus.address.url} does not answer; it is tried again"
+        return "; ".join(self.troubles.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +81,8 @@ class Running:
     def __init__(self, env: Env, service: Service) -> None:
         self.env = env
         self.service = service
-        self._troubles = {_LOOP: "starting"}
-        self._log = logger(env.name)
+        env.troubles[_LOOP] = "starting"
+        self._outages = Outages(log=logger(env.name), troubles=env.troubles)
 
     @property
     def name(self) -> str:
@@ -96,7 +102,7 @@ class Running:
     @property
     def trouble(self) -> str:
         """What keeps this service from being ready, "" for nothing known."""
-        return "; ".join(self._troubles.values())
+        return self.env.trouble
 
     @property
     def ready(self) -> bool:
@@ -126,8 +132,15 @@ class Running:
             )
         )
         env.loop = loop
-        self._troubles.pop(_LOOP, None)
-        await loop.run()
+        watcher = asyncio.create_task(self._note_when_well(loop))
+        try:
+            await loop.run()
+        finally:
+            watcher.cancel()
+
+    async def _note_when_well(self, loop: Loop[Any]) -> None:
+        await loop.caught_up.wait()
+        self._outages.well(_LOOP)
 
     async def _beat(self) -> None:
         """Say that this service is there, while it is active and caught up."""
@@ -142,35 +155,21 @@ class Running:
         """Run something again and again: leaving it is the one way to recover."""
         failures = 0
         while True:
+            lost = False
             try:
                 await task()
-            except* LogLostError as group:
-                self._troubles[name] = _first(group)
-                self._log.critical("log_lost", error=_first(group))
-                await pause(_LOST_SECONDS)
-            except* LeadershipLostError as group:
-                self._log.info("leadership_lost", error=_first(group))
-            except* TransientError as group:
-                self._troubles[name] = _first(group)
-                self._log.warning("loop_left", error=_first(group))
-            except* Exception:  # noqa: BLE001 one recovery path: reload
-                self._troubles[name] = "an unexpected error; see the log"
-                self._log.exception("loop_crashed")
+            except* Exception as group:  # noqa: BLE001 one recovery path: reload
+                lost = self._outages.failed(name, group)
             # An error on the way out hides the cancellation that caused it.
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise asyncio.CancelledError
             self.env.metrics.restarts.inc()
-            await pause(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)])
-            self._troubles.pop(name, None)
+            wait = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)]
+            await pause(_LOST_SECONDS if lost else wait)
+            if name != _LOOP:  # the loop is well only once it has caught up
+                self.env.troubles.pop(name, None)
             failures = 0 if self.ready else failures + 1
-
-
-def _first(error: BaseException) -> str:
-    """Name the first error of a group of groups."""
-    if isinstance(error, BaseExceptionGroup):
-        return _first(error.exceptions[0])
-    return str(error)
 
 
 async def open_env(name: str, settings: Settings) -> Env:
@@ -185,24 +184,36 @@ async def open_env(name: str, settings: Settings) -> Env:
     )
 
 
+async def _close(env: Env) -> None:
+    """Hang up; a server that is gone does not keep us."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await env.bus.close()
+            await env.database.close()
+    except (OSError, asyncpg.InterfaceError, asyncpg.PostgresError) as error:
+        logger(env.name).info("closed_hard", error=str(error))
+
+
 async def serve(
     builds: Mapping[str, Build],
     settings: Mapping[str, Settings],
     *,
     ready: Callable[[Sequence[Running], int], Awaitable[None]] | None = None,
     beside: Sequence[Callable[[], Awaitable[None]]] = (),
+    health: Sequence[Health] = (),
 ) -> None:
     """Run services until SIGTERM or SIGINT; `ready` is called when all are.
 
-    `beside` runs other things in this process, such as the agents of a laptop.
+    `beside` runs other things in this process, such as the agents of a laptop, and
+    `health` is shown as well.
     """
     collect_garbage_seldom()
     envs = await asyncio.gather(*(open_env(name, settings[name]) for name in builds))
     running = [Running(env, builds[env.name](env)) for env in envs]
     first = settings[next(iter(builds))]
-    server = _Server(
+    server = Server(
         uvicorn.Config(
-            web(running),
+            web(running, health),
             host=first.http_host,
             port=first.http_port,
             log_level="warning",
@@ -227,9 +238,7 @@ async def serve(
     finally:
         server.should_exit = True
         await _cancel(tasks)
-        for env in envs:
-            await env.bus.close()
-            await env.database.close()
+        await asyncio.gather(*map(_close, envs))
 
 
 def collect_garbage_seldom() -> None:
@@ -240,23 +249,10 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn without its own signal handling: shutdown order is ours."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        yield
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return int(self.servers[0].sockets[0].getsockname()[1])
-
-
 async def _announce(
     ready: Callable[[Sequence[Running], int], Awaitable[None]],
     running: Sequence[Running],
-    server: _Server,
+    server: Server,
 ) -> None:
     while not (server.started and all(r.ready for r in running)):
         await pause(0.01)

@@ -29,6 +29,7 @@ from trainmaster.runtime.embedded.files import Lock, private_directory, write_pr
 from trainmaster.runtime.embedded.ports import settle_port
 from trainmaster.runtime.local import PROVISIONER, Options, Stack
 from trainmaster.runtime.log import Log
+from trainmaster.runtime.stack_words import found, left_alone
 from trainmaster.runtime.telemetry import configure_logs
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Stack"]
 _DOWN_SECONDS: Final = 20.0
 _NODES_SECONDS: Final = 10.0
+_STOPPED: Final = "Stopped. Ranks of running jobs go on; `tm up` finds them again."
 Agent = Callable[[dict[str, Any]], Awaitable[None]]
 
 
@@ -52,36 +54,45 @@ async def up(options: Options) -> int:
     private_directory(options.data)
     lock = Lock.attempt(options.data / "lock")
     if lock is None:
-        print(_found(options))
-        return 0
+        seen = await found(options, _pid(options))
+        print(seen.said)
+        return seen.code
     with lock:
         (options.data / "pid").write_text(f"{os.getpid()}\n")
         stack = Stack(options)
         port = settle_port(options.data / "http.port").number
 
         async def announce(_running: Sequence["Running"], at: int) -> None:
-            await _nodes_are_registered(stack)
+            warning = await _nodes_are_registered(stack)
             _write_credentials(stack, at)
             print(_welcome(stack, at, time.monotonic() - began), flush=True)
+            if warning:
+                print(warning, flush=True)
 
         try:
             # Importing the services takes longer than starting the servers meanwhile.
             programs, _ = await asyncio.gather(
                 asyncio.to_thread(_load_programs), stack.start()
             )
+            watches = stack.watches()
             await programs.serve(
                 programs.builds,
                 {name: stack.settings(name, port=port) for name in programs.builds},
                 ready=announce,
+                health=watches,
                 beside=[
-                    partial(programs.run_agent, stack.agent_settings(node))
-                    for node in options.node_keys
+                    *(watch.run for watch in watches),
+                    stack.follow_sources,
+                    *(
+                        partial(programs.run_agent, stack.agent_settings(node))
+                        for node in options.node_keys
+                    ),
                 ],
             )
         finally:
             options.credentials.unlink(missing_ok=True)
             await stack.stop()
-    print("Stopped. Ranks of running jobs go on; `tm up` finds them again.")
+    print(_STOPPED)
     return 0
 
 
@@ -113,15 +124,18 @@ async def down(options: Options, *, remove: bool = False) -> int:
     if lock is None:
         os.kill(_pid(options), signal.SIGTERM)
         lock = await _wait_for_lock(options)
+        ran = True
+    else:
+        ran = False
     with lock:
         stack = Stack(options)
-        await stack.stop()
+        ran = await stack.stop() or ran
         if remove:
             await stack.postgres.remove()  # some of it may lie outside of the folder
             shutil.rmtree(options.data)
-            print(f"Stopped and removed {options.data}.")
+            print(f"{'Stopped and removed' if ran else 'Removed'} {options.data}.")
             return 0
-    print("Stopped. Ranks of running jobs go on; `tm up` finds them again.")
+    print(_STOPPED if ran else f"Nothing runs below {options.data}.")
     return 0
 
 
@@ -139,8 +153,11 @@ async def _wait_for_lock(options: Options) -> Lock:
     )
 
 
-async def _nodes_are_registered(stack: Stack) -> None:
-    """Wait until every node of this machine is known, so that a job can start."""
+async def _nodes_are_registered(stack: Stack) -> str:
+    """Wait until every node of this machine is known, so that a job can start.
+
+    Returns what to warn of, "" for nothing.
+    """
     bus = await stack.provisioner()
     try:
         log = Log(bus, source=PROVISIONER, epoch=1)
@@ -155,6 +172,7 @@ async def _nodes_are_registered(stack: Stack) -> None:
                         hint="see what it logged above",
                     )
                 await pause(0.02)
+        return await left_alone(log, stack.options)
     finally:
         await bus.close()
 
@@ -171,14 +189,6 @@ def _write_credentials(stack: Stack, port: int) -> None:
 
 def _pid(options: Options) -> int:
     return int((options.data / "pid").read_text())
-
-
-def _found(options: Options) -> str:
-    try:
-        url = json.loads(options.credentials.read_text())["url"]
-    except FileNotFoundError:
-        return f"Trainmaster is starting or stopping below {options.data} already."
-    return f"Trainmaster runs already: {url} (data: {options.data})"
 
 
 def _welcome(stack: Stack, port: int, seconds: float) -> str:

@@ -1,15 +1,17 @@
 """One web application for all services of a process: health, metrics, their routes."""
 
+import contextlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, generate_latest
 
 
-class Shown(Protocol):
-    """What the application shows of one service."""
+class Health(Protocol):
+    """What is shown of how something is."""
 
     @property
     def name(self) -> str:
@@ -26,6 +28,10 @@ class Shown(Protocol):
         """What keeps it from that, "" for nothing known."""
         ...
 
+
+class Shown(Health, Protocol):
+    """What the application shows of one service."""
+
     @property
     def api(self) -> APIRouter | None:
         """Its own routes."""
@@ -37,8 +43,25 @@ class Shown(Protocol):
         ...
 
 
-def web(running: Sequence[Shown]) -> FastAPI:
-    """Join health, metrics and the services' own routes into one application."""
+class Server(uvicorn.Server):
+    """Uvicorn without its own signal handling: shutdown order is ours."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Leave the signals alone."""
+        yield
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self.servers[0].sockets[0].getsockname()[1])
+
+
+def web(running: Sequence[Shown], beside: Sequence[Health] = ()) -> FastAPI:
+    """Join health, metrics and the services' own routes into one application.
+
+    The health of what is `beside` them, such as the servers of a laptop, is shown too.
+    """
     app = FastAPI(title="Trainmaster", version="1", docs_url="/docs")
 
     @app.get("/livez", include_in_schema=False)
@@ -47,10 +70,12 @@ def web(running: Sequence[Shown]) -> FastAPI:
 
     @app.get("/readyz", include_in_schema=False)
     async def ready() -> JSONResponse:
+        shown = (*beside, *running)
         state = {
-            r.name: "ready" if r.ready else r.trouble or "catching up" for r in running
+            each.name: "ready" if each.ready else each.trouble or "catching up"
+            for each in shown
         }
-        red = any(not r.ready for r in running)
+        red = any(not each.ready for each in shown)
         return JSONResponse(state, status_code=503 if red else 200)
 
     @app.get("/metrics", include_in_schema=False)

@@ -76,7 +76,7 @@ class Cluster:
         self.options = Options(data=data, nodes=nodes, fake_accelerators=accelerators)
         self.stack = Stack(self.options)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._ports: dict[str, int] = {}
+        self.ports: dict[str, int] = {}
         self._bus: Bus | None = None
         self._logs = data / "logs"
         self._logs.mkdir()
@@ -97,7 +97,7 @@ class Cluster:
         """Start one service, or another replica of it."""
         port = _free_port()
         if not copy:
-            self._ports[name] = port
+            self.ports[name] = port
         environment = {
             **_environment_of(self.stack.settings(name, port=port)),
             **IMPATIENT,
@@ -146,11 +146,12 @@ class Cluster:
 
     def ask(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
         """Ask the submission service or the console, whichever answers `path`."""
-        service = "console" if method == "GET" else "submission"
+        usual = "console" if method == "GET" else "submission"
+        service = kwargs.pop("service", usual)
         token = self.stack.secret("admin-token")
         return httpx.request(
             method,
-            f"http://127.0.0.1:{self._ports[service]}/api/v1{path}",
+            f"http://127.0.0.1:{self.ports[service]}/api/v1{path}",
             headers={"Authorization": f"Bearer {token}", **kwargs.pop("headers", {})},
             timeout=30,
             **kwargs,
@@ -238,7 +239,7 @@ class Cluster:
         """Tell whether one service says so."""
         if self.processes[name].poll() is not None:
             raise AssertionError(f"{name} has ended: {self.log_of(name)}")
-        url = f"http://127.0.0.1:{self._ports[name]}/readyz"
+        url = f"http://127.0.0.1:{self.ports[name]}/readyz"
         try:
             return httpx.get(url, timeout=5).is_success
         except httpx.TransportError:
@@ -277,7 +278,8 @@ def _environment_of(settings: Settings) -> dict[str, str]:
         "admin_token": settings.admin_token,
     }
     raw.update({name: value.get_secret_value() for name, value in secret.items()})
-    return {f"TM_{name.upper()}": str(value) for name, value in raw.items()}
+    said = {name: value for name, value in raw.items() if value is not None}
+    return {f"TM_{name.upper()}": str(value) for name, value in said.items()}
 
 
 def _free_port() -> int:

@@ -45,6 +45,8 @@ class SimServer:
     streams: dict[str, list[Raw]] = field(
         default_factory=lambda: defaultdict[str, list[Raw]](list)
     )
+    purged: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    """What nobody can read any more; it stays in `streams` for judging."""
     _ids: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _heads: dict[tuple[str, str], int] = field(
         default_factory=dict[tuple[str, str], int]
@@ -58,16 +60,22 @@ class SimServer:
         """Yield the stored messages behind a sequence that are on heard subjects."""
         stems = tuple(subject.removesuffix(">") for subject in hears)
         for raw in self.streams[stream][after:]:
-            if raw.subject.startswith(stems):
+            if raw.subject.startswith(stems) and (stream, raw.seq) not in self.purged:
                 yield raw
 
     def last(self, stream: str, hears: tuple[str, ...]) -> int:
         """Find the highest sequence on a heard subject."""
         stems = tuple(subject.removesuffix(">") for subject in hears)
         for raw in reversed(self.streams[stream]):
-            if raw.subject.startswith(stems):
+            if raw.subject.startswith(stems) and (stream, raw.seq) not in self.purged:
                 return raw.seq
         return 0
+
+    def purge(self, stream: str, hears: tuple[str, ...], *, below: int) -> None:
+        """Take what is on these subjects, below a sequence, out of sight."""
+        for raw in tuple(self.read(stream, 0, hears)):
+            if raw.seq < below:
+                self.purged.add((stream, raw.seq))
 
     def store(self, batch: list[_Message]) -> dict[str, Any]:
         """Store all of a batch, or nothing."""

@@ -27,6 +27,7 @@ from trainmaster.core.ids import (
     PlanKey,
     PoolKey,
     TeamKey,
+    TokenKey,
 )
 from trainmaster.core.job import TRANSITIONS, Void, evolve
 from trainmaster.core.model import Message
@@ -46,6 +47,8 @@ _KEYS: Final[Mapping[str, type[Key]]] = {
     "plan": PlanKey,
     "team": TeamKey,
     "pool": PoolKey,
+    "token": TokenKey,
+    "audit": TeamKey,
     "node": NodeKey,
     "member": MemberKey,
 }

@@ -11,6 +11,7 @@ from datetime import datetime
 from trainmaster.checkpoint_manager.notes import (
     evidence_with,
     highest,
+    is_last_look,
     is_whole,
     step_and_path,
 )
@@ -39,9 +40,8 @@ def pick(job: Job, catalogue: Catalogue, scan: Scanned) -> Pick | None:
     if scan.phase is Phase.RESUME:
         waits = job.state is JobState.QUEUED and not job.cancel
         return _pick_first(job, scan) if waits else None
-    over = job.state is JobState.SETTLING and not job.owes_proof()
-    again = will_retry(job, evidence_with(catalogue, scan))
-    return _pick_next(scan) if scan.phase is Phase.FINAL and over and again else None
+    again = will_retry(job, evidence_with(job, catalogue, scan))
+    return _pick_next(scan) if is_last_look(job, scan) and again else None
 
 
 def chosen(

@@ -1,16 +1,20 @@
 """Decides what is remarked about a job's checkpoints, each thing once. Pure."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from functools import reduce
 
 from trainmaster.checkpoint_manager.settings import CHECKPOINTS_MAX
 from trainmaster.checkpoint_manager.state import Catalogue
 from trainmaster.checkpoint_manager.wants import CHOOSING, Blind, Phase, Scanned, is_own
 from trainmaster.core.decision import Write
 from trainmaster.core.messages import ScannedCheckpoint
-from trainmaster.core.notes import CheckpointRejected, CheckpointVerified
-from trainmaster.core.record import Job
-from trainmaster.core.verdict import Evidence
+from trainmaster.core.notes import (
+    CheckpointRejected,
+    CheckpointsScanned,
+    CheckpointVerified,
+)
+from trainmaster.core.record import Job, JobState
+from trainmaster.core.verdict import Evidence, informed
 
 
 def notes(job: Job, catalogue: Catalogue, scan: Scanned) -> Iterator[Write]:
@@ -22,6 +26,8 @@ def notes(job: Job, catalogue: Catalogue, scan: Scanned) -> Iterator[Write]:
     for checkpoint in torn:
         if not _said(job, catalogue, checkpoint):
             yield _rejected(job, catalogue, checkpoint, moved.get(checkpoint.path, ""))
+    if is_last_look(job, scan) and catalogue.evidence.looked < job.attempt:
+        yield _scanned(job, scan)
 
 
 def blindness(job: Job, catalogue: Catalogue, finding: Blind) -> Iterator[Write]:
@@ -36,19 +42,19 @@ def newly_whole(
     catalogue: Catalogue, checkpoints: Iterable[ScannedCheckpoint]
 ) -> list[ScannedCheckpoint]:
     """List whole checkpoints that the catalogue does not hold as they are now."""
-    known = catalogue.known()
-    return [
-        c for c in highest(checkpoints) if is_whole(c) and known.get(c.path) != c.digest
-    ]
+    return [c for c in highest(checkpoints) if is_whole(c) and catalogue.is_news(c)]
 
 
-def evidence_with(catalogue: Catalogue, scan: Scanned) -> Evidence:
+def evidence_with(job: Job, catalogue: Catalogue, scan: Scanned) -> Evidence:
     """Add to the evidence what the scan found, as its notes will."""
-    evidence = catalogue.evidence
-    for checkpoint in newly_whole(catalogue, scan.own):
-        step = max(evidence.verified_step, checkpoint.step)
-        evidence = replace(evidence, verified=True, verified_step=step)
-    return evidence
+    said = (write.event for write in notes(job, catalogue, scan))
+    return reduce(informed, said, catalogue.evidence)
+
+
+def is_last_look(job: Job, scan: Scanned) -> bool:
+    """Tell whether the scan began after the last node of the attempt gave proof."""
+    over = job.state is JobState.SETTLING and not job.owes_proof()
+    return over and scan.phase is Phase.FINAL
 
 
 def is_whole(checkpoint: ScannedCheckpoint) -> bool:
@@ -93,9 +99,17 @@ def _said(job: Job, catalogue: Catalogue, checkpoint: ScannedCheckpoint) -> bool
     )
 
 
+def _scanned(job: Job, scan: Scanned) -> Write:
+    whole = [c.step for c in scan.own if is_whole(c)]
+    note = CheckpointsScanned(
+        attempt=job.attempt, whole=len(whole), step=max(whole, default=0)
+    )
+    return Write(key=job.key, event=note, cause=str(job.attempt))
+
+
 def _verified(job: Job, catalogue: Catalogue, found: ScannedCheckpoint) -> Write:
     note = CheckpointVerified(
-        attempt=job.attempt,
+        attempt=0 if catalogue.is_earlier(found) else job.attempt,
         path=found.path,
         step=found.step,
         format=found.format,

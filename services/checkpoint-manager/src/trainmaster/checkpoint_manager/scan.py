@@ -6,8 +6,10 @@ node answers. What is in the way of the choice is set aside before the finding i
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
@@ -50,7 +52,6 @@ from trainmaster.core.messages import (
 )
 from trainmaster.core.model import Message
 from trainmaster.core.values import Rejected
-from trainmaster.runtime.clock import pause
 from trainmaster.runtime.service import Env
 from trainmaster.runtime.telemetry import logger
 
@@ -77,6 +78,7 @@ class Scanner:
         self._followers: dict[JobKey, asyncio.Task[None]] = {}
         self._restarts: set[JobKey] = set()
         self._wake = asyncio.Event()
+        self._hints: dict[JobKey, asyncio.Event] = {}
         self._slots = {each: asyncio.Semaphore(SLOTS[each]) for each in SLOTS}
         self._told: dict[JobKey, str] = {}
         self._findings = 0
@@ -85,6 +87,12 @@ class Scanner:
         """Note which jobs should be looked at, and why."""
         for key in _concerned(state, changed, self._wants):
             self._note(key, wanted(state, key))
+
+    def hint(self, key: JobKey) -> None:
+        """Look at a job now and not at its next turn; a scan in progress goes on."""
+        hinted = self._hints.get(key)
+        if hinted is not None:
+            hinted.set()
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -97,12 +105,14 @@ class Scanner:
         finally:
             self._wants.clear()
             self._followers.clear()
+            self._hints.clear()
 
     def _note(self, key: JobKey, want: Want | None) -> None:
         before = self._wants.get(key)
         if want is None:
             self._wants.pop(key, None)
             self._told.pop(key, None)
+            self._hints.pop(key, None)
         else:
             self._wants[key] = want
         if (before and before.identity) != (want and want.identity):
@@ -123,8 +133,9 @@ class Scanner:
         """Look at one job again and again while its question stays the same."""
         urgent = self._wants[key].phase in URGENT
         failures = 0
+        hinted = self._hints.setdefault(key, asyncio.Event())
         if not urgent:
-            await pause(self._watch_seconds)
+            await _rest(self._watch_seconds, hinted)
         while True:
             async with self._slots[urgent]:
                 want = self._wants.get(key)
@@ -135,7 +146,7 @@ class Scanner:
             if self._is_news(finding, failures):
                 self._tell(finding)
             regular = AGAIN_SECONDS if urgent else self._watch_seconds
-            await pause(_rest_seconds(regular, failures))
+            await _rest(_rest_seconds(regular, failures), hinted)
 
     async def _look(self, want: Want) -> Finding:
         """Take the findings of the first node that can look."""
@@ -185,7 +196,15 @@ class Scanner:
             known=want.catalogue.known(),
         )
         reply = await self._ask(node, "scan", request, ScanReply)
-        return tuple(map(_proven, reply.checkpoints))
+        ahead = self._ahead(reply)
+        return tuple(_proven(c, ahead) for c in reply.checkpoints)
+
+    def _ahead(self, reply: ScanReply) -> timedelta:
+        """Say how much the node's clock is ahead of the log's."""
+        loop = self._env.loop
+        if loop is None or reply.at is None:
+            return timedelta()
+        return reply.at - loop.clock.now()
 
     async def _set_aside(
         self, node: NodeKey, want: Want, in_the_way: _Found
@@ -256,11 +275,22 @@ def _goes_back(want: Want, scan: Scanned) -> bool:
     return want.phase is Phase.RESUME
 
 
-def _proven(checkpoint: ScannedCheckpoint) -> ScannedCheckpoint:
-    """Trust nothing that has no digest."""
-    if checkpoint.problem or checkpoint.digest:
-        return checkpoint
-    return checkpoint.model_copy(update={"problem": "it has no digest"})
+def _proven(found: ScannedCheckpoint, ahead: timedelta) -> ScannedCheckpoint:
+    """Trust nothing that has no digest, and no clock but the log's."""
+    changes: dict[str, object] = {}
+    if found.saved_at is not None:
+        changes["saved_at"] = found.saved_at - ahead
+    if not found.problem and not found.digest:
+        changes["problem"] = "it has no digest"
+    return found.model_copy(update=changes)
+
+
+async def _rest(seconds: float, hinted: asyncio.Event) -> None:
+    """Wait for the next turn or for a hint, whichever comes first."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await hinted.wait()
+    hinted.clear()
 
 
 def _rest_seconds(regular: float, failures: int) -> float:

@@ -1,34 +1,27 @@
 """Decides how jobs, nodes and events read as JSON. Pure; what is secret stays out."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from trainmaster.console import reasons
+from trainmaster.console.reasons import Now
 from trainmaster.console.settings import SECRET_WORDS
 from trainmaster.console.shelf import Shelf
 from trainmaster.console.state import Told
 from trainmaster.console.summaries import summary
-from trainmaster.console.view import AttemptView, JobView, NodeView, ended_debts
+from trainmaster.console.view import AttemptView, JobView, ended_debts
 from trainmaster.core.events import Submitted
 from trainmaster.core.facts import MemberFact
 from trainmaster.core.ids import JobKey, MemberKey, NodeKey
-from trainmaster.core.messages import Progress, WaitReasons
-from trainmaster.core.record import LIVE, Job, JobState
+from trainmaster.core.messages import Progress
+from trainmaster.core.nodes import Node
+from trainmaster.core.record import Job, JobState
 from trainmaster.core.spec import JobSpec
 from trainmaster.core.subjects import describe
 
 Json = dict[str, Any]
 REDACTED: Final = "[redacted]"
-_WAITING: Final = frozenset({JobState.QUEUED, JobState.HELD})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Now:
-    """What is known of a job that is not on the log."""
-
-    progress: Progress | None = None
-    waiting: WaitReasons | None = None
 
 
 # ------------------------------------------------------------------------------- jobs
@@ -45,10 +38,10 @@ def job_row(view: JobView, now: Now) -> Json:
         "state": job.state.value,
         "attempt": job.attempt,
         "priority": job.priority,
-        "nodes": [] if job.state in _WAITING else list(job.nodes),
+        "nodes": [] if job.state in reasons.WAITING else list(job.nodes),
         "step": _step(view, progress),
         "loss": None if progress is None else _number(progress.loss),
-        "reason": _reason(view, now.waiting),
+        "reason": reasons.reason(view, now),
         "submitted_at": job.submitted_at.isoformat(),
         "since": job.since.isoformat(),
         "cause": _cause(view),
@@ -58,14 +51,17 @@ def job_row(view: JobView, now: Now) -> Json:
 def job_details(view: JobView, now: Now) -> Json:
     """Tell all that is known of a job."""
     job = view.job
-    reasons = now.waiting.reasons if now.waiting and job.state in _WAITING else ()
     return {
         **job_row(view, now),
         "pool": job.pool,
         "by": job.by,
         "attempts": [_attempt(each) for each in view.attempts],
-        "waiting": [{"code": r.code, "message": r.message} for r in reasons],
+        "waiting": [
+            {"code": each.code, "message": each.message}
+            for each in reasons.waits(view, now)
+        ],
         "restore": _restore(job),
+        "saved": _saved(view),
         "unreclaimed": [
             {
                 "attempt": attempt,
@@ -110,19 +106,6 @@ def _step(view: JobView, progress: Progress | None) -> int | None:
     return known or None
 
 
-def _reason(view: JobView, waiting: WaitReasons | None) -> str:
-    job = view.job
-    if view.final and job.verdict:
-        return job.verdict
-    if job.state in _WAITING and waiting is not None and waiting.reasons:
-        return waiting.reasons[0].message
-    if job.state is JobState.STOPPING and job.stop is not None:
-        return job.stop.reason or job.stop.cause
-    if job.state in LIVE:
-        return ""
-    return "" if job.ended is None else job.ended.reason or job.ended.cause
-
-
 def _cause(view: JobView) -> str:
     if view.job.state is JobState.STOPPING and view.job.stop is not None:
         return view.job.stop.cause.value
@@ -133,6 +116,13 @@ def _restore(job: Job) -> Json | None:
     """Say from where the current attempt goes on, or the next one will."""
     restore = job.chosen.restore if job.chosen is not None else job.restore
     return None if restore is None else {"path": restore.path, "step": restore.step}
+
+
+def _saved(view: JobView) -> Json | None:
+    """Name the newest checkpoint that the job saved and that is proven whole."""
+    if not view.saved_path:
+        return None
+    return {"path": view.saved_path, "step": view.saved_step}
 
 
 def _attempt(view: AttemptView) -> Json:
@@ -174,8 +164,12 @@ def _number(value: float | None) -> float | str | None:
 # ------------------------------------------------------------------------------ nodes
 
 
-def node_rows(nodes: Mapping[NodeKey, NodeView], jobs: Shelf) -> list[Json]:
-    """Tell nodes with what is charged on them, and what blocks them."""
+def node_rows(
+    nodes: Mapping[NodeKey, Node],
+    jobs: Shelf,
+    sees: Callable[[str], bool] = lambda _team: True,
+) -> list[Json]:
+    """Tell nodes, what is charged on them, and what blocks them; jobs one may see."""
     held: dict[NodeKey, _Held] = {key: _Held() for key in nodes}
     for key in sorted(jobs.charged):
         job = jobs[key].job
@@ -183,7 +177,10 @@ def node_rows(nodes: Mapping[NodeKey, NodeView], jobs: Shelf) -> list[Json]:
         for attempt, members in sorted(job.unreclaimed.items()):
             for member in members:
                 place = held.setdefault(NodeKey(job.pool, member.node), _Held())
-                place.charge(job, len(member.accelerators))
+                place.used += len(member.accelerators)
+                if not sees(key.team):
+                    continue
+                place.jobs[job.key.job] = None
                 if attempt in owed:
                     place.blocked.append(_blocked(job, attempt))
     return [_node(k, nodes.get(k), h) for k, h in sorted(held.items())]
@@ -197,23 +194,20 @@ class _Held:
         self.jobs: dict[str, None] = {}
         self.blocked: list[str] = []
 
-    def charge(self, job: Job, accelerators: int) -> None:
-        self.used += accelerators
-        self.jobs[job.key.job] = None
-
 
 def _blocked(job: Job, attempt: int) -> str:
     name = f" ({job.spec.name})" if job.spec.name else ""
     return f"attempt {attempt} of job {job.key.job}{name} awaits proof"
 
 
-def _node(key: NodeKey, view: NodeView | None, held: _Held) -> Json:
-    known = view or NodeView()
+def _node(key: NodeKey, view: Node | None, held: _Held) -> Json:
+    known = view or Node()
     return {
         "pool": key.pool,
         "node": key.node,
-        "state": "unknown" if view is None else known.state,
-        "reason": known.reason if known.state != "ready" else "",
+        "state": "unknown" if view is None else known.trouble or "ready",
+        "reason": known.reason if known.trouble else "",
+        "problems": dict(known.problems),
         "address": known.address,
         "accelerators": known.capacity.accelerators,
         "accelerators_used": held.used,

@@ -11,6 +11,8 @@ from trainmaster.console.live import Outlet, Status
 from trainmaster.console.policy import Console
 from trainmaster.console.reading import Reading
 from trainmaster.console.store import tables
+from trainmaster.core.access import ReadRefused
+from trainmaster.runtime.auth_routes import Door
 from trainmaster.runtime.service import Env, Service
 
 
@@ -18,10 +20,11 @@ def build(env: Env) -> Service:
     """Put the console together."""
     status, outlet, bell = Status(env), Outlet(env), Bell()
     reading = Reading(env, status=status, outlet=outlet, bell=bell)
+    door = Door(env, ReadRefused)
     return Service(
         policy=Console(),
         tables=tables(),
         effects=(status, bell),
-        api=routes(reading, token=env.settings.admin_token),
-        tasks=(status.listen, outlet.listen),
+        api=routes(reading, guard=door.guard),
+        tasks=(status.listen, outlet.listen, door.watch),
     )

@@ -15,8 +15,8 @@ from typing import Final
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
-from trainmaster.console.answers import Now
 from trainmaster.console.output import Piece
+from trainmaster.console.reasons import Now
 from trainmaster.console.settings import BEHIND_BYTES_MAX, LOOK_SECONDS
 from trainmaster.console.state import State
 from trainmaster.core import subjects

@@ -21,6 +21,8 @@ class Console:
         subjects.all_of("plan"),
         subjects.all_of("team"),
         subjects.all_of("pool"),
+        subjects.all_of("token"),
+        subjects.all_of("audit"),
         subjects.all_of("node"),
         subjects.all_of("member"),
     )

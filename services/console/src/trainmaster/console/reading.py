@@ -7,16 +7,17 @@ slow; output comes from the stream first and is then passed on as it is said.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from pydantic import ValidationError
 
 from trainmaster.console.bell import EVERYTHING, Bell
-from trainmaster.console.finding import find
+from trainmaster.console.finding import everybody, find
 from trainmaster.console.live import Outlet, Queue, Status
 from trainmaster.console.output import Piece, Seen
+from trainmaster.console.reasons import Now
 from trainmaster.console.settings import (
     CATCH_UP_SECONDS,
     LOOK_SECONDS,
@@ -71,9 +72,10 @@ class Reading:
         """Give what is known. Raises ProblemError 503 before all was read."""
         known = self._known()
         if known is None:
+            trouble = self._env.trouble or "it is still reading the log"
             raise ProblemError(
                 status=HTTPStatus.SERVICE_UNAVAILABLE,
-                detail="the console is still reading the log; ask again in a second",
+                detail=f"the console is not ready: {trouble}; ask again in a second",
                 headers={"Retry-After": "1"},
             )
         return known
@@ -82,20 +84,26 @@ class Reading:
         loop = self._env.loop
         return loop.state if loop is not None and loop.caught_up.is_set() else None
 
+    def now(self, key: JobKey) -> Now:
+        """Give what is known beside a job."""
+        return replace(self.status.of(key), nodes=self.state().nodes)
+
     # -------------------------------------------------------------------------- events
 
-    async def view(self, reference: str) -> JobView:
+    async def view(
+        self, reference: str, sees: Callable[[str], bool] = everybody
+    ) -> JobView:
         """Find a job; it is missing only if the log as it is now does not have it.
 
         Whoever has just been told that a job was stored must find it here, so an
         unknown reference waits, for a moment, until this reader has got that far.
         """
         try:
-            return find(self.state().jobs, reference)
+            return find(self.state().jobs, reference, sees)
         except ProblemError:
             with contextlib.suppress(UnreachableError):  # then what is known must do
                 await self._catch_up()
-        return find(self.state().jobs, reference)
+        return find(self.state().jobs, reference, sees)
 
     async def _catch_up(self) -> None:
         loop = self._env.loop
@@ -142,6 +150,12 @@ class Reading:
         history = self._env.log.history(stream, subject, after=first - 1)
         decoded = [decode(raw) async for raw in history]
         return [entry for entry in decoded if isinstance(entry, Entry)]
+
+    async def refusals(self, count: int) -> list[Entry]:
+        """Read the newest refusals, oldest first."""
+        everything = subjects.all_of("audit")
+        last = await self._env.log.last(subjects.AUDIT, [everything])
+        return await self._entries(subjects.AUDIT, everything, max(1, last - count + 1))
 
     async def follow_events(self, key: JobKey, *, after: int) -> AsyncGenerator[Told]:
         """Yield a job's events as they come, until it is archived."""

@@ -20,6 +20,7 @@ LOOK_SECONDS: Final = 5.0
 CATCH_UP_SECONDS: Final = 2.0
 """How long a question about an unknown job waits for the log to be read."""
 PING_SECONDS: Final = 15
+REFUSALS_DEFAULT, REFUSALS_MAX = 100, 1000
 SECRET_WORDS: Final = (
     "secret",
     "token",

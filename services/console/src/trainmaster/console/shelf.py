@@ -88,10 +88,10 @@ class Shelf(dict[JobKey, JobView]):
                 return
             yield key
 
-    def named(self, name: str) -> JobKey | None:
-        """Find the newest job of a name."""
-        placed = self._named.get(name)
-        return placed[-1].key if placed else None
+    def named(self, name: str) -> Iterator[JobKey]:
+        """Yield the jobs of a name, the newest first."""
+        for placed in reversed(self._named.get(name, [])):
+            yield placed.key
 
     def names(self) -> Iterator[str]:
         """Yield the names there are."""

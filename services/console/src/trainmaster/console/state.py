@@ -1,7 +1,7 @@
-"""What the console remembers: jobs, nodes, where events lie, the newest events.
+"""What the console remembers: jobs, nodes, teams, where events lie, the newest.
 
-Only jobs, nodes and trails are saved. `recent` is what followers are told from, so that
-two hundred of them do not read the log two hundred times.
+All is saved but `recent`: followers are told from it, so that two hundred of them do
+not read the log two hundred times.
 """
 
 from collections import deque
@@ -12,15 +12,27 @@ from itertools import islice
 from trainmaster.console import view
 from trainmaster.console.settings import RECENT_EVENTS
 from trainmaster.console.shelf import Shelf
-from trainmaster.console.view import NodeView, Trail
+from trainmaster.console.view import Trail
 from trainmaster.core import subjects
 from trainmaster.core.decision import Changed
 from trainmaster.core.envelope import Entry
 from trainmaster.core.events import Transition
-from trainmaster.core.ids import JobId, JobKey, MemberKey, NodeKey
-from trainmaster.core.job import Void, evolve
+from trainmaster.core.ids import (
+    JobId,
+    JobKey,
+    MemberKey,
+    NodeKey,
+    PoolKey,
+    TeamKey,
+    TokenKey,
+)
+from trainmaster.core.job import Void
+from trainmaster.core.jobs import followed
+from trainmaster.core.nodes import Node, node_after
 from trainmaster.core.notes import CheckpointVerified
 from trainmaster.core.record import Job
+from trainmaster.core.teams import Pool, Team, pool_after, team_after
+from trainmaster.core.tokens import Token, fold_token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +76,10 @@ class State:
 
     jobs: Shelf = field(default_factory=Shelf)
     trails: dict[JobKey, Trail] = field(default_factory=dict[JobKey, Trail])
-    nodes: dict[NodeKey, NodeView] = field(default_factory=dict[NodeKey, NodeView])
+    nodes: dict[NodeKey, Node] = field(default_factory=dict[NodeKey, Node])
+    teams: dict[TeamKey, Team] = field(default_factory=dict[TeamKey, Team])
+    pools: dict[PoolKey, Pool] = field(default_factory=dict[PoolKey, Pool])
+    tokens: dict[TokenKey, Token] = field(default_factory=dict[TokenKey, Token])
     recent: Recent = field(default_factory=Recent)
 
     def trail(self, job: JobId) -> Trail:
@@ -91,13 +106,34 @@ def fold(state: State, entry: Entry) -> Iterable[Changed]:
             return _noted(state, key, entry)
         case MemberKey() as key:
             return _followed(state, key.job, entry)
+        case TeamKey() | PoolKey() | TokenKey():
+            state.recent.add(Told(seq=0, entry=entry))
+            return _administered(state, entry)
         case NodeKey() as key:
             state.recent.add(Told(seq=0, entry=entry))
-            before = state.nodes.get(key, NodeView())
-            state.nodes[key] = view.node_after(before, entry.event, entry.time)
+            before = state.nodes.get(key, Node())
+            state.nodes[key] = node_after(before, entry.event, entry.time)
             return (("node", key),)
         case _:
             state.recent.add(Told(seq=0, entry=entry))
+            return ()
+
+
+def _administered(state: State, entry: Entry) -> Iterable[Changed]:
+    match entry.key:
+        case TeamKey() as key if (
+            team := team_after(state.teams.get(key), entry.event, entry.time)
+        ) is not None:
+            state.teams[key] = team
+            return (("team", key),)
+        case PoolKey() as key if (
+            pool := pool_after(state.pools.get(key), entry.event, entry.time)
+        ) is not None:
+            state.pools[key] = pool
+            return (("pool", key),)
+        case TokenKey() as key if fold_token(state.tokens, entry):
+            return (("token", key),)
+        case _:
             return ()
 
 
@@ -105,7 +141,8 @@ def _moved(
     state: State, key: JobKey, entry: Entry, event: Transition
 ) -> Iterable[Changed]:
     before = state.jobs.get(key)
-    outcome = evolve(Job(key=key) if before is None else before.job, event, entry.time)
+    known = Job(key=key) if before is None else before.job
+    outcome = followed(known, event, entry.time)
     if isinstance(outcome, Void):
         return ()
     state.jobs[key] = view.moved(before, outcome, event)
@@ -117,7 +154,7 @@ def _noted(state: State, key: JobKey, entry: Entry) -> Iterable[Changed]:
     known = state.jobs.get(key)
     if known is None or not isinstance(entry.event, CheckpointVerified):
         return changed
-    state.jobs[key] = view.stepped(known, entry.event.step)
+    state.jobs[key] = view.saved(known, entry.event)
     return (("job", key), *changed)
 
 

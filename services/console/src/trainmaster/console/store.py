@@ -1,8 +1,11 @@
 """Rows of the console's state."""
 
 from trainmaster.console.state import State
-from trainmaster.console.view import JobView, NodeView, Trail
-from trainmaster.core.ids import JobKey, NodeKey
+from trainmaster.console.view import JobView, Trail
+from trainmaster.core.ids import JobKey, NodeKey, PoolKey, TeamKey, TokenKey
+from trainmaster.core.nodes import Node
+from trainmaster.core.teams import Pool, Team
+from trainmaster.core.tokens import Token
 from trainmaster.runtime.tables import Collection, Tables
 
 
@@ -10,12 +13,15 @@ def tables() -> Tables[State]:
     """Describe the rows."""
     return Tables(
         service="console",
-        version=1,
+        version=2,
         empty=State,
         collections=(
             Collection("job", key=JobKey, value=JobView, of=_jobs),
             Collection("trail", key=JobKey, value=Trail, of=_trails),
-            Collection("node", key=NodeKey, value=NodeView, of=_nodes),
+            Collection("node", key=NodeKey, value=Node, of=_nodes),
+            Collection("team", key=TeamKey, value=Team, of=lambda s: s.teams),
+            Collection("pool", key=PoolKey, value=Pool, of=lambda s: s.pools),
+            Collection("token", key=TokenKey, value=Token, of=lambda s: s.tokens),
         ),
     )
 
@@ -28,5 +34,5 @@ def _trails(state: State) -> dict[JobKey, Trail]:
     return state.trails
 
 
-def _nodes(state: State) -> dict[NodeKey, NodeView]:
+def _nodes(state: State) -> dict[NodeKey, Node]:
     return state.nodes

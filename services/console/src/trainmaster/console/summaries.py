@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from trainmaster.console.summaries_access import ACCESS
+from trainmaster.console.summaries_access import by as _by
+from trainmaster.console.summaries_access import why as _why
 from trainmaster.core import events as e
 from trainmaster.core import facts as f
 from trainmaster.core import notes as n
@@ -57,14 +60,6 @@ def _nodes(names: tuple[str, ...]) -> str:
     return f"{shown} and {counted(more, 'more node')}" if more > 0 else shown
 
 
-def _why(reason: str) -> str:
-    return f": {reason}" if reason else ""
-
-
-def _by(name: str) -> str:
-    return f" by {name}" if name else ""
-
-
 def _slot(slot: MemberSlot) -> str:
     if not slot.accelerators:
         return slot.node
@@ -86,7 +81,7 @@ def _submitted(event: e.Submitted, _key: Key) -> str:
     spec = event.spec
     each = f" with {counted(spec.accelerators_per_node, 'accelerator')} each"
     asks = counted(spec.nodes, "node") + (each if spec.accelerators_per_node else "")
-    return f"{spec.name or 'the job'} submitted{_by(event.by)}: {asks}"
+    return f"{spec.name or 'the job'} submitted{_by(event)}: {asks}"
 
 
 def _placed(event: e.AttemptPlaced, _key: Key) -> str:
@@ -167,9 +162,9 @@ def _registered(event: f.NodeRegistered, key: Any) -> str:
 def _failed(failure: f.CheckFailure | None) -> str:
     if failure is None:
         return ""
-    seen = ""
-    if failure.expected or failure.seen:
-        seen = f": expected {failure.expected!r}, found {failure.seen!r}"
+    told = [f"expected {failure.expected}"] if failure.expected else []
+    told += [f"found {failure.seen}"] if failure.seen else []
+    seen = f": {', '.join(told)}" if told else ""
     evidence = f" ({failure.evidence})" if failure.evidence else ""
     return f"{' '.join(filter(None, (failure.check, failure.field)))}{seen}{evidence}"
 
@@ -197,19 +192,26 @@ def _closed(event: f.MemberClosed, key: MemberKey) -> str:
 
 def _quota(event: f.QuotaSet, key: Any) -> str:
     most = "any number of" if event.accelerators < 0 else f"{event.accelerators:,}"
-    return f"team {key.team} may hold {most} accelerators in {event.pool}"
+    may = f"team {key.team} may hold {most} accelerators in {event.pool}"
+    return f"{may}{_set_by(event)}"
 
 
 def _paused(event: f.TeamPaused, key: Any) -> str:
-    return f"team {key.team} {'paused' if event.paused else 'goes on'}{_by(event.by)}"
+    return f"team {key.team} {'paused' if event.paused else 'goes on'}{_by(event)}"
+
+
+def _set_by(event: f.QuotaSet) -> str:
+    by = _by(event)
+    return f", set{by}" if by else ""
 
 
 SENTENCES: Final[Mapping[type[Event], _Say]] = {
+    **ACCESS,
     e.Submitted: _submitted,
-    e.CancelRequested: lambda v, _: f"cancel requested{_by(v.by)}{_why(v.reason)}",
-    e.Held: lambda v, _: f"held{_by(v.by)}{_why(v.reason)}",
-    e.Released: lambda v, _: f"released{_by(v.by)}",
-    e.Reprioritized: lambda v, _: f"priority set to {v.priority}{_by(v.by)}",
+    e.CancelRequested: lambda v, _: f"cancel requested{_by(v)}{_why(v.reason)}",
+    e.Held: lambda v, _: f"held{_by(v)}{_why(v.reason)}",
+    e.Released: lambda v, _: f"released{_by(v)}",
+    e.Reprioritized: lambda v, _: f"priority set to {v.priority}{_by(v)}",
     e.AttemptPlaced: _placed,
     e.PreemptRequested: lambda v, _: (
         f"attempt {v.attempt} makes room for job {v.for_job}"
@@ -229,7 +231,7 @@ SENTENCES: Final[Mapping[type[Event], _Say]] = {
     e.Succeeded: _succeeded,
     e.Failed: lambda v, _: f"failed{_why(v.reason or v.cause)}{_owed(v)}",
     e.Cancelled: lambda v, _: f"cancelled{_why(v.reason or v.cause)}{_owed(v)}",
-    e.Archived: lambda v, _: f"archived with {counted(v.entries, 'event')}",
+    e.Archived: lambda _, __: "archived",
     e.PlanMade: lambda v, k: (
         f"plan of pool {k.pool}: {counted(v.placements, 'placement')}"
     ),
@@ -237,6 +239,9 @@ SENTENCES: Final[Mapping[type[Event], _Say]] = {
     n.FindingCleared: lambda v, _: f"{v.rule or 'finding'} is over",
     n.CheckpointVerified: _verified,
     n.CheckpointRejected: _rejected,
+    n.CheckpointsScanned: lambda v, _: (
+        f"{counted(v.whole, 'whole checkpoint')} after attempt {v.attempt}"
+    ),
     n.CheckpointRetired: lambda v, _: (
         f"checkpoint of step {v.step} retired{_why(v.reason)}"
     ),
@@ -244,22 +249,27 @@ SENTENCES: Final[Mapping[type[Event], _Say]] = {
     n.StagePassed: lambda v, _: f"stage {v.stage} passed",
     n.LedgerClosed: _ledger,
     f.NodeRegistered: _registered,
-    f.DrainRequested: lambda v, k: (
-        f"{k.node} is to be drained{_by(v.by)}{_why(v.reason)}"
+    f.DrainRequested: lambda v, k: f"{k.node} is to be drained{_by(v)}{_why(v.reason)}",
+    f.DrainWithdrawn: lambda v, k: (
+        f"{k.node} is not to be drained any more{_by(v)}{_why(v.reason)}"
     ),
     f.Drained: lambda _, k: f"{k.node} is drained",
     f.NodeLost: lambda v, k: f"{k.node} is silent for {_seconds(v.silent_seconds)}",
     f.NodeQuarantined: lambda v, k: f"{k.node} quarantined{_why(v.reason)}",
+    f.HealthReported: lambda v, k: (
+        f"{v.check} on {k.node}: {v.problem or 'passes again'}{_by(v)}"
+    ),
     f.NodeRestored: lambda v, k: f"{k.node} is in service again{_why(v.reason)}",
     f.MemberPrepared: _prepared,
     f.MemberStarted: _started,
     f.MemberStopped: _stopped,
     f.MemberClosed: _closed,
     f.RankExited: lambda v, _: exited(v.exit),
-    f.TeamCreated: lambda v, k: f"team {k.team} created{_by(v.by)}",
+    f.TeamCreated: lambda v, k: f"team {k.team} created{_by(v)}",
     f.QuotaSet: _quota,
     f.TeamPaused: _paused,
-    f.PoolCreated: lambda v, k: f"pool {k.pool} created{_by(v.by)} ({v.backend})",
-    f.PoolChanged: lambda v, k: f"pool {k.pool} changed{_by(v.by)} ({v.backend})",
+    f.PoolCreated: lambda v, k: f"pool {k.pool} created{_by(v)} ({v.backend})",
+    f.PoolChanged: lambda v, k: f"pool {k.pool} changed{_by(v)} ({v.backend})",
+    **dict.fromkeys(f.PLANNING, lambda v, k: f"{v.kind} for {k[-1]}{_by(v)}"),
 }
 """A sentence for every event there is; a test holds the table to the registry."""

@@ -1,4 +1,4 @@
-"""What the console keeps of one job, one node, and of the order of a job's events.
+"""What the console keeps of one job, and of the order of a job's events.
 
 Pure. A job here outlives its archiving, and its ended attempts are kept in brief.
 """
@@ -6,7 +6,7 @@ Pure. A job here outlives its archiving, and its ended attempts are kept in brie
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from trainmaster.core.events import (
     AttemptEnded,
@@ -18,15 +18,7 @@ from trainmaster.core.events import (
     Failed,
     Succeeded,
 )
-from trainmaster.core.facts import (
-    Capacity,
-    Drained,
-    DrainRequested,
-    NodeLost,
-    NodeQuarantined,
-    NodeRegistered,
-    NodeRestored,
-)
+from trainmaster.core.notes import CheckpointVerified
 from trainmaster.core.record import FINAL, LIVE, Job
 from trainmaster.core.values import Cause, MemberSlot, RankExit, RestorePoint
 
@@ -56,17 +48,22 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One job, its attempts, the highest step the log tells of, and why it ended."""
+    """One job, its attempts, the highest step the log tells of, and why it ended.
+
+    `saved_…` is the newest checkpoint that it saved and that is proven whole.
+    """
 
     job: Job
     attempts: tuple[AttemptView, ...] = ()
     step: int = 0
     cause: Cause = Cause.UNSPECIFIED
+    saved_step: int = 0
+    saved_path: str = ""
 
     @property
     def final(self) -> bool:
         """Whether the job is over."""
-        return self.job.state in FINAL
+        return self.job.state in FINAL or self.job.archived
 
 
 def moved(before: JobView | None, job: Job, event: Event) -> JobView:
@@ -86,6 +83,14 @@ def moved(before: JobView | None, job: Job, event: Event) -> JobView:
 def stepped(view: JobView, step: int) -> JobView:
     """Remember a step that the log tells of; a lower one changes nothing."""
     return replace(view, step=step) if step > view.step else view
+
+
+def saved(view: JobView, note: CheckpointVerified) -> JobView:
+    """Remember a checkpoint; one that was there before the job is not its own."""
+    view = stepped(view, note.step)
+    if not note.attempt or note.step < view.saved_step:
+        return view
+    return replace(view, saved_step=note.step, saved_path=note.path)
 
 
 def _brief(job: Job) -> AttemptView:
@@ -111,62 +116,6 @@ def ended_debts(job: Job) -> Mapping[int, tuple[MemberSlot, ...]]:
         for attempt, members in sorted(job.unreclaimed.items())
         if members and not (attempt == job.attempt and job.state in LIVE)
     }
-
-
-# ------------------------------------------------------------------------------ nodes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
-    """One node, as the log tells it."""
-
-    capacity: Capacity = field(default_factory=Capacity)
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    address: str = ""
-    boot_id: str = ""
-    lost_at: datetime | None = None
-    quarantined: bool = False
-    draining: bool = False
-    drained: bool = False
-    reason: str = ""
-
-    @property
-    def state(self) -> str:
-        """Say in a word whether work is placed here, and why not."""
-        words = {
-            "lost": self.lost_at is not None,
-            "quarantined": self.quarantined,
-            "drained": self.drained,
-            "draining": self.draining,
-        }
-        return next((word for word, holds in words.items() if holds), "ready")
-
-
-_FLAGS: Final[Mapping[type[Event], Mapping[str, Any]]] = {
-    NodeQuarantined: {"quarantined": True},
-    DrainRequested: {"draining": True},
-    Drained: {"drained": True},
-    NodeRestored: {"quarantined": False, "draining": False, "drained": False},
-}
-
-
-def node_after(node: NodeView, event: Event, at: datetime) -> NodeView:
-    """Fold one fact about a node; what it does not change stays."""
-    match event:
-        case NodeRegistered():
-            return replace(
-                node,
-                capacity=event.capacity,
-                facts=event.facts,
-                address=event.address,
-                boot_id=event.boot_id,
-                lost_at=None,
-            )
-        case NodeLost():
-            return replace(node, lost_at=at)
-        case _:
-            reason = str(getattr(event, "reason", node.reason))
-            return replace(node, reason=reason, **_FLAGS.get(type(event), {}))
 
 
 # ----------------------------------------------------------------------------- trails

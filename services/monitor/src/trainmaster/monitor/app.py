@@ -21,8 +21,7 @@ from trainmaster.runtime.service import Env, Service
 def build(env: Env) -> Service:
     """Put the monitor together."""
     counted, board = counts(env.metrics.registry), Board()
-    address = env.settings.database_url.get_secret_value().rpartition("@")[2]
-    store = MetricStore(env.database, address=address)
+    store = MetricStore(env.database)
     history = History(store, dropped=counted.dropped.labels("row"))
     effect = ProgressEffect(env.log, board, history, wake=env.facts.changed.set)
     telemetry = Telemetry(

@@ -31,13 +31,18 @@ from trainmaster.monitor.state import NAN, End, Raised, State
 
 
 def decide_ends(state: State, facts: Mapping[str, Any], now: Moment) -> Decision:
-    """Say of every failed attempt what failed, where and how far it was."""
+    """Say of every failed attempt what failed, where and how far it was.
+
+    Its last words may still be on their way; they are waited for while the job goes on.
+    """
     groups: list[Group] = []
     due: list[datetime] = []
     for key, ends in state.ends.items():
+        job = state.jobs.get(key)
+        over = job is None or job.verdict_given
         for end in ends.ends:
             at = end.at + timedelta(seconds=FINDING_SECONDS)
-            if at > now.at:
+            if at > now.at and not over:
                 due.append(at)
                 continue
             progress = progress_of(facts, key, end.attempt)

@@ -91,9 +91,10 @@ class History:
     def note(self, key: JobKey, progress: Progress) -> None:
         """Take how far a job is."""
         self._progress[key] = progress
+        self._gone.discard(key)
 
     def forget(self, key: JobKey) -> None:
-        """Take that a job is archived."""
+        """Take that a job's progress need not be known any more."""
         self._progress.pop(key, None)
         self._gone.add(key)
 

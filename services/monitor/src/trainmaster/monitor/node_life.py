@@ -13,6 +13,7 @@ from trainmaster.core.decision import Decision, Write
 from trainmaster.core.facts import Drained, NodeFact, NodeLost, NodeRegistered
 from trainmaster.core.ids import NodeKey
 from trainmaster.core.moment import Moment
+from trainmaster.core.nodes import Node
 from trainmaster.monitor.observed import Beat, Heard
 from trainmaster.monitor.settings import (
     FACTS_SECONDS,
@@ -20,7 +21,7 @@ from trainmaster.monitor.settings import (
     SILENCE_BEATS,
     SILENCE_SECONDS,
 )
-from trainmaster.monitor.state import Node, State
+from trainmaster.monitor.state import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

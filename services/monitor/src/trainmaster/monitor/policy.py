@@ -15,6 +15,7 @@ from trainmaster.monitor import state as state_
 from trainmaster.monitor.findings import decide_ends, decide_losses
 from trainmaster.monitor.node_life import decide_nodes
 from trainmaster.monitor.observed import HEARD
+from trainmaster.monitor.reported import decide_reported
 from trainmaster.monitor.state import State
 
 
@@ -39,5 +40,6 @@ class Monitor:
                 decide_nodes(state, facts.get(HEARD), now),
                 decide_ends(state, facts, now),
                 decide_losses(state, facts),
+                decide_reported(state),
             )
         )

@@ -1,7 +1,8 @@
-"""Publishes how far each job is: one last value per job on STATUS.
+"""Publishes how far each job is, or was: one last value per job on STATUS.
 
-What was published before a restart stays until something newer is known: nothing is
-published, and nothing purged, before the board has recalled what was known.
+A job that is over keeps its last step and loss: nobody else remembers them. What was
+published before a restart stays until something newer is known: nothing is published,
+and nothing purged, before the board has recalled what was known.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,7 @@ from trainmaster.runtime.log import Log
 
 
 class ProgressEffect:
-    """An effect: wanted is the board, as far as its jobs are live."""
+    """An effect: wanted is the board."""
 
     def __init__(
         self, log: Log, board: Board, history: History, *, wake: Callable[[], None]
@@ -40,11 +41,6 @@ class ProgressEffect:
     def want(self, state: State, changed: set[Changed] | None) -> None:
         """Take over what is wanted; `changed` is None for everything."""
         self._everything |= changed is None
-        for name, key in changed or ():
-            if name == "job" and isinstance(key, JobKey) and key not in state.jobs:
-                self._board.forget(key)
-                self._history.forget(key)
-                self.due.add(key)
         if self._recalled:
             self._values.want(state, None if self._everything else changed)
             self._everything = False
@@ -56,19 +52,19 @@ class ProgressEffect:
         self._wake()
         await self._values.run()
 
-    def wanted(self, state: State, owner: str) -> Mapping[str, Message]:
-        """Give a job's progress, nothing for one that is unknown or archived."""
-        job = state.jobs.by_id(JobId(owner))
-        progress = None if job is None else self._board.newest.get(job.key)
-        if job is None or progress is None:
+    def wanted(self, _state: State, owner: str) -> Mapping[str, Message]:
+        """Give a job's progress, nothing for one that is not on the board."""
+        found = self._board.of(JobId(owner))
+        if found is None:
             return {}
-        return {subjects.progress(job.key): progress}
+        key, progress = found
+        return {subjects.progress(key): progress}
 
-    def owners(self, state: State, changed: Iterable[Changed] | None) -> Iterable[str]:
+    def owners(self, _state: State, changed: Iterable[Changed] | None) -> Iterable[str]:
         """Name whose progress is due."""
         due, self.due = self.due, set()
         if changed is None:
-            due |= self._board.newest.keys() & state.jobs.keys()
+            due |= self._board.newest.keys()
         return {key.job for key in due}
 
 

@@ -3,22 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from trainmaster.core.decision import Changed
 from trainmaster.core.envelope import Entry
-from trainmaster.core.events import AttemptEnded, AttemptLost, Event
-from trainmaster.core.facts import (
-    Capacity,
-    Drained,
-    DrainRequested,
-    NodeLost,
-    NodeQuarantined,
-    NodeRegistered,
-    NodeRestored,
-)
+from trainmaster.core.events import AttemptEnded, AttemptLost
 from trainmaster.core.ids import JobKey, NodeKey
 from trainmaster.core.jobs import Jobs
+from trainmaster.core.nodes import Node, node_after
 from trainmaster.core.notes import FindingCleared, FindingRaised
 from trainmaster.core.record import Job
 from trainmaster.core.values import Cause, RankExit
@@ -27,6 +19,7 @@ from trainmaster.monitor.observed import Heard
 NAN: Final = "nan"
 RANK_EXIT: Final = "rank_exit"
 ATTEMPT_FAILED: Final = "attempt_failed"
+NODE_REPORTED: Final = "node_reported"
 
 RULE_OF_CAUSE: Final[Mapping[Cause, str]] = {
     Cause.RANK_FAILED: RANK_EXIT,
@@ -41,21 +34,6 @@ RULE_OF_CAUSE: Final[Mapping[Cause, str]] = {
     Cause.EXITED_EARLY: ATTEMPT_FAILED,
 }
 """Which ends are worth a finding; the others were ordered, or are a success."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One node, as the log tells it."""
-
-    capacity: Capacity = field(default_factory=Capacity)
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    boot_id: str = ""
-    address: str = ""
-    registered_at: datetime | None = None
-    lost_at: datetime | None = None
-    draining: bool = False
-    drained: bool = False
-    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +65,15 @@ class Raised:
     step: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """The newest finding about nodes of a job that other systems reported on."""
+
+    finding: str
+    attempt: int
+    cleared: bool = False
+
+
 @dataclass(slots=True)
 class State:
     """Everything the monitor decides on, apart from what it observes."""
@@ -95,6 +82,7 @@ class State:
     nodes: dict[NodeKey, Node] = field(default_factory=dict[NodeKey, Node])
     ends: dict[JobKey, Ends] = field(default_factory=dict[JobKey, Ends])
     nans: dict[JobKey, Raised] = field(default_factory=dict[JobKey, Raised])
+    reported: dict[JobKey, Reported] = field(default_factory=dict[JobKey, Reported])
     judged: Heard | None = None
     """Heartbeats from which nothing more follows; forgotten when a node changes."""
 
@@ -110,51 +98,37 @@ def fold(state: State, entry: Entry) -> Iterable[Changed]:
         case JobKey() as key, FindingRaised() as raised:
             yield from _raised(state, key, raised)
         case JobKey() as key, FindingCleared() as cleared:
-            known = state.nans.get(key)
-            if known is not None and known.finding == cleared.finding:
-                del state.nans[key]
-                yield "nan", key
+            yield from _cleared(state, key, cleared)
         case JobKey() as key, _:
             yield from _moved(state, key, entry)
         case _:
             pass
 
 
-_FLAGS: Final[Mapping[type[Event], Mapping[str, Any]]] = {
-    NodeQuarantined: {"quarantined": True},
-    DrainRequested: {"draining": True},
-    Drained: {"drained": True},
-    NodeRestored: {"quarantined": False, "draining": False, "drained": False},
-}
-
-
-def node_after(node: Node, event: Event, at: datetime) -> Node:
-    """Fold one fact about a node; what it does not change stays."""
-    match event:
-        case NodeRegistered():
-            return replace(
-                node,
-                capacity=event.capacity,
-                facts=event.facts,
-                boot_id=event.boot_id,
-                address=event.address,
-                registered_at=at,
-                lost_at=None,
-            )
-        case NodeLost():
-            return replace(node, lost_at=at)
-        case _:
-            return replace(node, **_FLAGS.get(type(event), {}))
+def _cleared(state: State, key: JobKey, cleared: FindingCleared) -> Iterable[Changed]:
+    known, told = state.nans.get(key), state.reported.get(key)
+    if known is not None and known.finding == cleared.finding:
+        del state.nans[key]
+        yield "nan", key
+    if told is not None and told.finding == cleared.finding:
+        state.reported[key] = replace(told, cleared=True)
+        yield "reported", key
 
 
 def _raised(state: State, key: JobKey, raised: FindingRaised) -> Iterable[Changed]:
-    if key not in state.jobs:
+    if raised.rule == NODE_REPORTED:
+        if key in state.jobs:
+            state.reported[key] = Reported(
+                finding=raised.finding, attempt=raised.attempt
+            )
+            yield "reported", key
         return
     if raised.rule == NAN:
-        state.nans[key] = Raised(
-            finding=raised.finding, attempt=raised.attempt, step=raised.step
-        )
-        yield "nan", key
+        if key in state.jobs:
+            state.nans[key] = Raised(
+                finding=raised.finding, attempt=raised.attempt, step=raised.step
+            )
+            yield "nan", key
         return
     known = state.ends.get(key, Ends()).ends
     left = tuple(
@@ -175,7 +149,11 @@ def _moved(state: State, key: JobKey, entry: Entry) -> Iterable[Changed]:
         return
     yield "job", key
     if outcome.archived:
-        yield from _forget(state, key)
+        # An end that no finding has named yet stays until one does.
+        if state.nans.pop(key, None) is not None:
+            yield "nan", key
+        if state.reported.pop(key, None) is not None:
+            yield "reported", key
     elif isinstance(entry.event, AttemptEnded | AttemptLost):
         end = _end(outcome)
         if end is not None:
@@ -198,10 +176,3 @@ def _end(job: Job) -> End | None:
         at=ended.at,
         first=ended.first,
     )
-
-
-def _forget(state: State, key: JobKey) -> Iterable[Changed]:
-    if state.ends.pop(key, None) is not None:
-        yield "ends", key
-    if state.nans.pop(key, None) is not None:
-        yield "nan", key

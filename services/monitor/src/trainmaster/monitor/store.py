@@ -1,32 +1,21 @@
 """Owns the monitor's rows: the projection of the log, and the truth about metrics."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 
-from trainmaster.core.errors import UnreachableError
 from trainmaster.core.ids import JobId, JobKey, NodeKey
 from trainmaster.core.messages import Progress
+from trainmaster.core.nodes import Node
 from trainmaster.monitor.history import Row, RowsRefusedError
-from trainmaster.monitor.state import Ends, Node, Raised, State
+from trainmaster.monitor.state import Ends, Raised, Reported, State
 from trainmaster.runtime.database import Database
-from trainmaster.runtime.migrations import migrate, migrations_of
 from trainmaster.runtime.tables import Collection, Tables, jobs_of
+from trainmaster.runtime.truth import Truth
 
 _PACKAGE: Final = "trainmaster.monitor"
 _SCHEMA: Final = "monitor_truth"
-_SECONDS: Final = 10.0
-_AWAY: Final = (
-    OSError,
-    TimeoutError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.PostgresConnectionError,
-)
-"""What asyncpg raises while the server is gone, going or coming."""
 # A rank that was restarted inside an attempt says a step again: the last word holds.
 _SAVE_METRICS: Final = """
 insert into monitor_truth.metric (job, attempt, rank, step, name, value, at)
@@ -48,7 +37,7 @@ using unnest($1::text[], $2::text[]) as g(team, job)
 where p.team = g.team and p.job = g.job
 """
 _PROGRESS: Final = (
-    "select team, job, attempt, step, loss, at from monitor_truth.progress"
+    "select team, job, attempt, step, loss, at from monitor_truth.progress order by at"
 )
 _HISTORY: Final = """
 select attempt, rank, step, name, value, at from monitor_truth.metric
@@ -60,13 +49,14 @@ def tables() -> Tables[State]:
     """Describe the rows."""
     return Tables(
         service="monitor",
-        version=1,
+        version=2,
         empty=State,
         collections=(
             jobs_of(lambda s: s.jobs),
             Collection("node", key=NodeKey, value=Node, of=_nodes),
             Collection("ends", key=JobKey, value=Ends, of=_ends),
             Collection("nan", key=JobKey, value=Raised, of=_nans),
+            Collection("reported", key=JobKey, value=Reported, of=_reported),
         ),
     )
 
@@ -83,19 +73,25 @@ def _nans(state: State) -> dict[JobKey, Raised]:
     return state.nans
 
 
+def _reported(state: State) -> dict[JobKey, Reported]:
+    return state.reported
+
+
 class MetricStore:
     """Metrics and progress, in PostgreSQL. Every call may raise UnreachableError."""
 
-    def __init__(self, database: Database, *, address: str) -> None:
-        self._database = database
-        self._address = address
-        self._opening = asyncio.Lock()
-        self._migrated = False
+    def __init__(self, database: Database) -> None:
+        self._truth = Truth(
+            database=database,
+            schema=_SCHEMA,
+            package=_PACKAGE,
+            hint="metrics are kept in memory and written when it is back",
+        )
 
     async def save_metrics(self, rows: Sequence[Row]) -> None:
         """Write metrics; a step that was said before is overwritten."""
         try:
-            await self._fetch(_SAVE_METRICS, *map(list, zip(*rows, strict=True)))
+            await self._truth.fetch(_SAVE_METRICS, *map(list, zip(*rows, strict=True)))
         except asyncpg.DataError as error:
             raise RowsRefusedError(count=len(rows), problem=str(error)) from error
 
@@ -105,11 +101,11 @@ class MetricStore:
             (*key, seen.attempt, seen.step, seen.loss, seen.at)
             for key, seen in progress.items()
         ]
-        await self._fetch(_SAVE_PROGRESS, *map(list, zip(*rows, strict=True)))
+        await self._truth.fetch(_SAVE_PROGRESS, *map(list, zip(*rows, strict=True)))
 
     async def forget(self, keys: Iterable[JobKey]) -> None:
-        """Drop the progress of jobs that are archived; their metrics stay."""
-        await self._fetch(_FORGET, *map(list, zip(*keys, strict=True)))
+        """Drop the progress of jobs; their metrics stay."""
+        await self._truth.fetch(_FORGET, *map(list, zip(*keys, strict=True)))
 
     async def progress(self) -> Mapping[JobKey, Progress]:
         """Read how far all jobs were when they were last heard."""
@@ -120,29 +116,10 @@ class MetricStore:
                 loss=row["loss"],
                 at=row["at"],
             )
-            for row in await self._fetch(_PROGRESS)
+            for row in await self._truth.fetch(_PROGRESS)
         }
 
     async def history(self, job: JobId, *, most: int) -> Sequence[Row]:
         """Read a job's metrics, oldest first."""
-        rows = await self._fetch(_HISTORY, job, most)
+        rows = await self._truth.fetch(_HISTORY, job, most)
         return [Row(job, *row) for row in rows]
-
-    async def _fetch(self, query: str, *values: Any) -> Sequence[Any]:
-        try:
-            pool = await self._pool()
-            return await pool.fetch(query, *values, timeout=_SECONDS)
-        except _AWAY as error:
-            raise UnreachableError(
-                what="PostgreSQL",
-                address=self._address,
-                hint="metrics are kept in memory and written when it is back",
-            ) from error
-
-    async def _pool(self) -> "asyncpg.Pool[asyncpg.Record]":
-        async with self._opening:
-            pool = await self._database.truth()
-            if not self._migrated:
-                await migrate(pool, schema=_SCHEMA, known=migrations_of(_PACKAGE))
-                self._migrated = True
-            return pool

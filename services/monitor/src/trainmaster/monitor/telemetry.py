@@ -207,10 +207,12 @@ class Telemetry:
 
     def _flush_progress(self) -> None:
         board, history = self._parts.board, self._parts.history
-        changed = board.take_changed()
-        if not changed:
+        changed, gone = board.take_changed(), board.take_gone()
+        if not changed and not gone:
             return
+        for key in gone:
+            history.forget(key)
         for key in changed & board.newest.keys():
             history.note(key, board.newest[key])
-        self._parts.effect.due |= changed
+        self._parts.effect.due |= changed | gone
         self._parts.env.facts.put(PROGRESS, board.snapshot())

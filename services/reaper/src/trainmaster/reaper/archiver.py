@@ -10,19 +10,18 @@ from trainmaster.core.envelope import Raw
 from trainmaster.core.ids import JobKey
 from trainmaster.reaper.policy import ARCHIVED_FACT, archivable
 from trainmaster.reaper.state import State
-from trainmaster.reaper.store import ARCHIVE_SCHEMA, archive
-from trainmaster.runtime.migrations import migrate, migrations_of
+from trainmaster.reaper.store import Archive
 from trainmaster.runtime.service import Env
 
 _TOGETHER: Final = 32
-_PACKAGE: Final = "trainmaster.reaper"
 
 
 class Archiver:
     """An effect: wanted are archived jobs, the fact `archived:<job>` says it is so."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, archive: Archive) -> None:
         self._env = env
+        self._archive = archive
         self._waiting: dict[JobKey, None] = {}
         self._wake = asyncio.Event()
 
@@ -37,17 +36,14 @@ class Archiver:
 
     async def run(self) -> None:
         """Archive until cancelled."""
-        pool = await self._env.database.truth()
-        await migrate(pool, schema=ARCHIVE_SCHEMA, known=migrations_of(_PACKAGE))
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
                 keys = list(self._waiting)[:_TOGETHER]
                 histories = await asyncio.gather(*map(self._history, keys))
-                epoch = self._env.settings.epoch
                 entries = [raw for history in histories for raw in history]
-                await archive(pool, epoch=epoch, entries=entries)
+                await self._archive.keep(entries)
                 for key, history in zip(keys, histories, strict=True):
                     del self._waiting[key]
                     self._env.facts.put(ARCHIVED_FACT + key.job, len(history))

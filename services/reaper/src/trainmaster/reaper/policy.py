@@ -179,13 +179,10 @@ class Reaper:
 
     def _judge(self, job: Job, outlook: Outlook) -> Step:
         evidence = outlook.state.evidence_of(job)
-        now = outlook.settling
-        verdict = judge(job, evidence, now, self._patience)
-        if not isinstance(verdict, WaitFor):
-            return Step(event=verdict)
-        if not verdict.seconds:
-            return _NOTHING
-        return Step(wake_at=now.deadline(job.since, verdict.seconds))
+        verdict = judge(job, evidence, outlook.settling, self._patience)
+        if isinstance(verdict, WaitFor):
+            return Step(wake_at=verdict.until)
+        return Step(event=verdict)
 
 
 def _running_limit(job: Job) -> tuple[datetime, float, Cause]:

@@ -6,14 +6,15 @@ from datetime import datetime
 
 from trainmaster.core.decision import Changed
 from trainmaster.core.envelope import Entry
+from trainmaster.core.events import AttemptReclaimed
 from trainmaster.core.facts import MemberClosed, NodeLost, NodeRegistered, RankExited
 from trainmaster.core.ids import JobKey, MemberKey, NodeKey
 from trainmaster.core.jobs import Jobs
 from trainmaster.core.model import Message
-from trainmaster.core.notes import CheckpointVerified
-from trainmaster.core.record import Job
+from trainmaster.core.notes import Note
+from trainmaster.core.record import Job, JobState
 from trainmaster.core.values import Proof
-from trainmaster.core.verdict import Evidence
+from trainmaster.core.verdict import Evidence, informed
 
 
 class NodeSeen(Message):
@@ -76,8 +77,9 @@ def fold(state: State, entry: Entry) -> Iterable[Changed]:
         case NodeLost() if isinstance(entry.key, NodeKey):
             state.nodes[entry.key] = NodeSeen(lost=True, lost_at=entry.time)
             return (("node", entry.key),)
-        case CheckpointVerified(step=step) if isinstance(entry.key, JobKey):
-            return _verified(state, entry.key, step)
+        case Note() as note if isinstance(entry.key, JobKey):
+            before = state.evidence.get(entry.key, Evidence())
+            return _informed(state, entry.key, informed(before, note))
         case _:
             return _moved(state, entry)
 
@@ -92,13 +94,11 @@ def _closed(state: State, key: object, proof: Proof) -> Iterable[Changed]:
     return (("proof", key),)
 
 
-def _verified(state: State, key: JobKey, step: int) -> Iterable[Changed]:
-    known = state.evidence.get(key, Evidence())
-    if known.verified and known.verified_step >= step:
+def _informed(state: State, key: JobKey, evidence: Evidence) -> Iterable[Changed]:
+    # A late note about an archived job would never be forgotten.
+    if key not in state.jobs or evidence == state.evidence.get(key, Evidence()):
         return ()
-    state.evidence[key] = Evidence(
-        verified=True, verified_step=max(step, known.verified_step)
-    )
+    state.evidence[key] = evidence
     return (("evidence", key),)
 
 
@@ -109,6 +109,15 @@ def _moved(state: State, entry: Entry) -> Iterable[Changed]:
     yield "job", outcome.key
     if outcome.archived:
         yield from _forget(state, outcome.key)
+    elif isinstance(entry.event, AttemptReclaimed) and _is_quiet(outcome):
+        known = state.evidence.get(outcome.key, Evidence())
+        quiet = replace(known, quiet_at=entry.time)
+        yield from _informed(state, outcome.key, quiet)
+
+
+def _is_quiet(job: Job) -> bool:
+    """Tell whether nobody is left who could write."""
+    return job.state is JobState.SETTLING and not job.owes_proof()
 
 
 def _forget(state: State, key: JobKey) -> Iterable[Changed]:

@@ -5,28 +5,31 @@ one device are counted, so that a device is free only when both are gone.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trainmaster.core.ids import NodeKey
+from typing_extensions import override
+
+from trainmaster.core.ids import JobKey, NodeKey
+from trainmaster.core.nodes import Node
 from trainmaster.core.record import Job
 from trainmaster.core.values import MemberSlot
-from trainmaster.scheduler.nodes import Node
+from trainmaster.scheduler.labels import Frame, frame_of
 from trainmaster.scheduler.snapshot import Room
 
 
 @dataclass(slots=True, kw_only=True)
 class Charge:
-    """What is taken on one node."""
+    """What is taken on one node, and by whom."""
 
     devices: Counter[int] = field(default_factory=Counter[int])
     cpus: int = 0
     memory_bytes: int = 0
+    tenants: Counter[JobKey] = field(default_factory=Counter[JobKey])
 
-    @property
-    def nothing(self) -> bool:
-        """Nobody holds anything here."""
-        return not (self.devices or self.cpus or self.memory_bytes)
+
+_NOTHING = Charge()
+_Framed = tuple[Node, Frame]
 
 
 @dataclass(slots=True)
@@ -37,7 +40,8 @@ class Inventory:
     _rooms: dict[str, dict[str, Room]] = field(
         default_factory=dict[str, dict[str, Room]]
     )
-    _stale: set[NodeKey] = field(default_factory=set[NodeKey])
+    _frames: dict[NodeKey, _Framed] = field(default_factory=dict[NodeKey, _Framed])
+    _stale: dict[str, set[NodeKey]] = field(default_factory=dict[str, set[NodeKey]])
 
     def charge(self, job: Job) -> None:
         """Take what a job holds."""
@@ -47,6 +51,7 @@ class Inventory:
             charge.devices.update(slot.accelerators)
             charge.cpus += _cpus(job)
             charge.memory_bytes += job.spec.memory_bytes_per_node
+            charge.tenants[job.key] += 1
             self.touch(key)
 
     def release(self, job: Job) -> None:
@@ -60,7 +65,10 @@ class Inventory:
                     del charge.devices[index]
             charge.cpus -= _cpus(job)
             charge.memory_bytes -= job.spec.memory_bytes_per_node
-            if charge.nothing:
+            charge.tenants[job.key] -= 1
+            if charge.tenants[job.key] <= 0:
+                del charge.tenants[job.key]
+            if not charge.tenants:
                 del self.charges[key]
             self.touch(key)
 
@@ -72,19 +80,60 @@ class Inventory:
 
     def touch(self, key: NodeKey) -> None:
         """Note that a node's room must be made anew."""
-        self._stale.add(key)
+        self._stale.setdefault(key.pool, set()).add(key)
 
-    def rooms(self, pool: str, nodes: Mapping[NodeKey, Node]) -> dict[str, Room]:
-        """List the rooms of a pool's registered nodes."""
+    def rooms(self, pool: str, nodes: Mapping[NodeKey, Node]) -> Mapping[str, Room]:
+        """List the rooms of a pool's registered nodes, to be read at once."""
         rooms = self._rooms.setdefault(pool, {})
-        for key in [key for key in self._stale if key.pool == pool]:
-            self._stale.discard(key)
+        for key in self._stale.pop(pool, ()):
             node = nodes.get(key)
-            if node is None or not node.registered:
+            if node is None or node.registered_at is None:
                 rooms.pop(key.node, None)
             else:
-                rooms[key.node] = _room(key, node, self.charges.get(key, Charge()))
-        return dict(rooms)
+                rooms[key.node] = self._room(key, node)
+        return rooms
+
+    def pools(self) -> Iterable[str]:
+        """Name the pools that have nodes."""
+        return {*self._rooms, *self._stale}
+
+    def tenants(self, pool: str) -> Mapping[str, Iterable[JobKey]]:
+        """Say who holds something on each node of a pool."""
+        return _Tenants(self.charges, pool)
+
+    def _room(self, key: NodeKey, node: Node) -> Room:
+        known = self._frames.get(key)
+        if known is None or known[0] is not node:
+            known = self._frames[key] = (node, frame_of(key.node, node))
+        frame, charge = known[1], self.charges.get(key, _NOTHING)
+        taken = charge.devices
+        devices = range(frame.look.accelerators)
+        return Room(
+            frame,
+            tuple(i for i in devices if i not in taken) if taken else tuple(devices),
+            frame.look.cpus - charge.cpus,
+            frame.look.memory_bytes - charge.memory_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenants(Mapping[str, Iterable[JobKey]]):
+    """The holders on the nodes of one pool, read from the charges."""
+
+    charges: Mapping[NodeKey, Charge]
+    pool: str
+
+    @override
+    def __getitem__(self, node: str) -> Iterable[JobKey]:
+        return self.charges[NodeKey(self.pool, node)].tenants
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return (key.node for key in self.charges if key.pool == self.pool)
+
+    @override
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def held(job: Job) -> Iterable[MemberSlot]:
@@ -94,18 +143,3 @@ def held(job: Job) -> Iterable[MemberSlot]:
 
 def _cpus(job: Job) -> int:
     return 0 if job.spec.accelerators_per_node else job.spec.cpus_per_node
-
-
-def _room(key: NodeKey, node: Node, charge: Charge) -> Room:
-    return Room(
-        node=key.node,
-        accelerators=node.accelerators,
-        cpus=node.cpus,
-        memory_bytes=node.memory_bytes,
-        devices_free=tuple(
-            index for index in range(node.accelerators) if index not in charge.devices
-        ),
-        cpus_free=node.cpus - charge.cpus,
-        memory_free_bytes=node.memory_bytes - charge.memory_bytes,
-        trouble=node.trouble,
-    )

@@ -15,9 +15,12 @@ from trainmaster.core.events import PlanMade
 from trainmaster.core.ids import PlanKey
 from trainmaster.core.moment import Moment
 from trainmaster.scheduler import state as state_
-from trainmaster.scheduler.plan import Plan, plan
+from trainmaster.scheduler.desk import Planned
+from trainmaster.scheduler.explain import told
+from trainmaster.scheduler.plan import plan
+from trainmaster.scheduler.result import Plan
 from trainmaster.scheduler.settings import EXPLAIN_SECONDS
-from trainmaster.scheduler.state import Planned, State
+from trainmaster.scheduler.state import State
 
 
 class Scheduler:
@@ -26,6 +29,7 @@ class Scheduler:
     name = "scheduler"
     hears = (
         subjects.all_of("job"),
+        subjects.all_of("note"),
         subjects.all_of("plan"),
         subjects.all_of("team"),
         subjects.all_of("pool"),
@@ -45,7 +49,7 @@ class Scheduler:
             if not len(queue):
                 continue
             planned = _planned(state, pool, now.at)
-            if planned.plan.placements:
+            if planned.plan.placements or planned.plan.preemptions:
                 groups.append(_group(planned.plan))
             wakes.extend(_wakes(planned, _tell(state, planned, now.at)))
         return Decision(groups=tuple(groups), wake_at=min(wakes, default=None))
@@ -68,8 +72,14 @@ def _planned(state: State, pool: str, now: datetime) -> Planned:
 
 
 def _group(made: Plan) -> Group:
-    marker = PlanMade(placements=len(made.placements))
+    marker = PlanMade(
+        placements=len(made.placements), preemptions=len(made.preemptions)
+    )
     return (
+        *(
+            Write(key=stop.victim.key, event=stop.event(), cause=stop.request.key.job)
+            for stop in made.preemptions
+        ),
         *(
             Write(key=placement.request.key, event=placement.event(made.pool))
             for placement in made.placements
@@ -88,7 +98,10 @@ def _tell(state: State, planned: Planned, now: datetime) -> datetime | None:
         if due > now:
             return due
     planned.told, planned.told_at = True, now
-    state.desk.tell(planned.plan)
+    snapshots = {
+        pool: state.snapshot(pool, now) for pool in state.desk.pools(planned.plan.pool)
+    }
+    state.desk.tell(planned.plan, told(planned.plan, snapshots))
     return None
 
 

@@ -1,4 +1,4 @@
-"""What the scheduler remembers, and what follows from it: queues, free rooms, reasons.
+"""What the scheduler remembers of jobs, nodes, teams, pools, use and stops.
 
 Only the rows are saved. The desk is derived from them, kept up to date by `fold` and
 made anew when there is none, for example after loading.
@@ -10,79 +10,33 @@ from datetime import datetime
 
 from trainmaster.core.decision import Changed
 from trainmaster.core.envelope import Entry
-from trainmaster.core.events import Event
-from trainmaster.core.facts import PoolChanged, PoolCreated, TeamPaused
-from trainmaster.core.ids import JobKey, NodeKey, PoolKey, TeamKey
+from trainmaster.core.events import Event, PreemptRequested
+from trainmaster.core.facts import QuotaSet
+from trainmaster.core.ids import JobId, JobKey, NodeKey, PoolKey, TeamKey
 from trainmaster.core.jobs import Jobs
-from trainmaster.core.messages import WaitReasons
+from trainmaster.core.nodes import Node, node_after
+from trainmaster.core.notes import CheckpointVerified
 from trainmaster.core.record import Job, JobState
-from trainmaster.scheduler.inventory import Inventory
-from trainmaster.scheduler.nodes import Node, Pool, Team, node_after
-from trainmaster.scheduler.plan import Plan
-from trainmaster.scheduler.queue import Queue
-from trainmaster.scheduler.snapshot import Snapshot, request_of
+from trainmaster.scheduler.desk import Desk
+from trainmaster.scheduler.snapshot import Snapshot
+from trainmaster.scheduler.teams import Pool, Team, pool_after, team_after
+from trainmaster.scheduler.usage import TeamUse, charge_of
 
 
-@dataclass(slots=True, kw_only=True)
-class Planned:
-    """The newest plan of a pool, and when its reasons were last told."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """How often a job was stopped for others, and for whom last."""
 
-    plan: Plan
-    told: bool = False
-    told_at: datetime | None = None
+    times: int = 0
+    for_job: str = ""
+    at: datetime
 
 
-@dataclass(slots=True)
-class Desk:
-    """All that is derived: it may be thrown away at any time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """When a job's newest whole checkpoint was seen."""
 
-    inventory: Inventory = field(default_factory=Inventory)
-    queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
-    planned: dict[str, Planned] = field(default_factory=dict[str, Planned])
-    stale: set[str] = field(default_factory=set[str])
-    waiting: dict[JobKey, WaitReasons] = field(
-        default_factory=dict[JobKey, WaitReasons]
-    )
-    revised: set[JobKey] = field(default_factory=set[JobKey])
-
-    def move(self, before: Job | None, after: Job) -> None:
-        """Follow one job."""
-        self._recharge(before, after)
-        if before is not None and before.state is JobState.QUEUED:
-            self.queues[before.pool].remove(before.key)
-            self.stale.add(before.pool)
-        if after.state is JobState.QUEUED:
-            self.queues.setdefault(after.pool, Queue()).add(request_of(after))
-            self.stale.add(after.pool)
-        elif self.waiting.pop(after.key, None) is not None:
-            self.revised.add(after.key)
-
-    def _recharge(self, before: Job | None, after: Job) -> None:
-        if before is not None:
-            if before.unreclaimed is after.unreclaimed and before.pool == after.pool:
-                return
-            self.inventory.release(before)
-            self.stale.add(before.pool)
-        self.inventory.charge(after)
-        self.stale.add(after.pool)
-
-    def touch(self, key: NodeKey) -> None:
-        """Follow one node."""
-        self.inventory.touch(key)
-        self.stale.add(key.pool)
-
-    def tell(self, plan: Plan) -> None:
-        """Take over a plan's reasons and note whose have changed."""
-        for key, reasons in plan.waiting().items():
-            known = self.waiting.get(key)
-            if reasons is not known and reasons != known:
-                self.waiting[key] = reasons
-                self.revised.add(key)
-
-    def take_revised(self) -> set[JobKey]:
-        """Hand over whose reasons have changed since the last time."""
-        revised, self.revised = self.revised, set()
-        return revised
+    at: datetime
 
 
 @dataclass(slots=True)
@@ -93,6 +47,9 @@ class State:
     nodes: dict[NodeKey, Node] = field(default_factory=dict[NodeKey, Node])
     teams: dict[TeamKey, Team] = field(default_factory=dict[TeamKey, Team])
     pools: dict[PoolKey, Pool] = field(default_factory=dict[PoolKey, Pool])
+    use: dict[TeamKey, TeamUse] = field(default_factory=dict[TeamKey, TeamUse])
+    stopped: dict[JobKey, Stopped] = field(default_factory=dict[JobKey, Stopped])
+    saved: dict[JobKey, Saved] = field(default_factory=dict[JobKey, Saved])
     _desk: Desk | None = None
 
     @property
@@ -100,40 +57,68 @@ class State:
         """Give what is derived, made from the rows when there is none yet."""
         if self._desk is None:
             self._desk = Desk()
+            for key, team in self.teams.items():
+                for pool, quota in team.quotas.items():
+                    capped = quota.accelerators_per_user_max >= 0
+                    self._desk.cap(key.team, pool, by_user=capped)
             for job in self.jobs.values():
                 self._desk.move(None, job)
-            for key in self.nodes:
-                self._desk.touch(key)
+            for node in self.nodes:
+                self._desk.touch(node)
         return self._desk
 
     def snapshot(self, pool: str, now: datetime) -> Snapshot:
-        """Freeze all that a plan of one pool depends on."""
+        """Gather all that a plan of one pool depends on, to be planned at once."""
+        desk = self.desk
         return Snapshot(
             pool=pool,
             now=now,
-            rooms=self.desk.inventory.rooms(pool, self.nodes),
-            lines=self.desk.queues[pool].lines(),
-            paused={
-                key.team: team.until
-                for key, team in self.teams.items()
-                if team.paused and (team.until is None or team.until > now)
-            },
+            rooms=desk.inventory.rooms(pool, self.nodes),
+            lines=desk.queue(pool).lines(),
+            teams=self.teams,
+            use=self.use,
+            user_use=desk.user_use.get(pool, {}),
+            settings=self.pools.get(PoolKey(pool), Pool()),
+            prices={k.pool: p.accelerator_hour_price for k, p in self.pools.items()},
+            jobs=self.jobs,
+            tenants=desk.inventory.tenants(pool),
+            holds=desk.holds.get(pool, {}),
+            preempted={key: each.times for key, each in self.stopped.items()},
+            saved_at={key: each.at for key, each in self.saved.items()},
+            claims=frozenset(self._claims(pool)),
         )
+
+    def _claims(self, pool: str) -> Iterable[str]:
+        """Name the waiting jobs for which others were stopped since they wait."""
+        for each in self.stopped.values():
+            job = self.jobs.by_id(JobId(each.for_job))
+            if job is None or job.pool != pool or job.state is not JobState.QUEUED:
+                continue
+            if each.at >= job.since:
+                yield each.for_job
 
 
 def fold(state: State, entry: Entry) -> Iterable[Changed]:
     """Take one event in and name the rows it touched."""
     match entry.key:
+        case JobKey() as key if isinstance(entry.event, CheckpointVerified):
+            if key in state.jobs:
+                state.saved[key] = Saved(at=entry.time)
+                yield "saved", key
         case JobKey() as key:
             yield from _fold_job(state, key, entry)
         case NodeKey() as key:
             state.desk.touch(key)
-            state.nodes[key] = node_after(state.nodes.get(key, Node()), entry.event)
+            before = state.nodes.get(key, Node())
+            state.nodes[key] = node_after(before, entry.event, entry.time)
             yield "node", key
         case TeamKey() as key:
             yield from _fold_team(state, key, entry.event)
         case PoolKey() as key:
-            yield from _fold_pool(state, key, entry.event)
+            before_pool = state.pools.get(key, Pool())
+            state.pools[key] = pool_after(before_pool, entry.event)
+            state.desk.stale.update(state.desk.queues)
+            yield "pool", key
         case _:
             pass  # a plan's marker only moves the head of its chain
 
@@ -141,19 +126,56 @@ def fold(state: State, entry: Entry) -> Iterable[Changed]:
 def _fold_job(state: State, key: JobKey, entry: Entry) -> Iterable[Changed]:
     desk, before = state.desk, state.jobs.get(key)
     outcome = state.jobs.fold(entry)
-    if isinstance(outcome, Job):
-        desk.move(before, outcome)
-        yield "job", key
+    if not isinstance(outcome, Job):
+        return
+    desk.move(before, outcome)
+    yield "job", key
+    if _use(state, before, outcome, entry.time):
+        yield "use", TeamKey(key.team)
+    if isinstance(entry.event, PreemptRequested):
+        times = state.stopped[key].times if key in state.stopped else 0
+        state.stopped[key] = Stopped(
+            times=times + 1, for_job=entry.event.for_job, at=entry.time
+        )
+        yield "stopped", key
+    if outcome.archived:
+        yield from _forget(state, key)
+
+
+def _use(state: State, before: Job | None, after: Job, at: datetime) -> bool:
+    """Move a team's charge with a job; False when nothing moved."""
+    same_pool = before is None or before.pool == after.pool
+    known = before.unreclaimed if before is not None else None
+    if same_pool and (known is after.unreclaimed or not (known or after.unreclaimed)):
+        return False
+    old = charge_of(before) if before is not None else (0, 0)
+    new = charge_of(after)
+    if old == new and same_pool:
+        return False
+    team = state.use.get(TeamKey(after.key.team))
+    if team is None:
+        team = state.use[TeamKey(after.key.team)] = TeamUse()
+    if before is not None and old != (0, 0):
+        team.of(before.pool).change(at, -old[0], -old[1])
+    team.of(after.pool).change(at, *new)
+    return True
+
+
+def _forget(state: State, key: JobKey) -> Iterable[Changed]:
+    if state.stopped.pop(key, None) is not None:
+        yield "stopped", key
+    if state.saved.pop(key, None) is not None:
+        yield "saved", key
 
 
 def _fold_team(state: State, key: TeamKey, event: Event) -> Iterable[Changed]:
-    if isinstance(event, TeamPaused):
-        state.teams[key] = Team(paused=event.paused, until=event.until)
-        state.desk.stale.update(state.desk.queues)
-        yield "team", key
-
-
-def _fold_pool(state: State, key: PoolKey, event: Event) -> Iterable[Changed]:
-    if isinstance(event, PoolCreated | PoolChanged):
-        state.pools[key] = Pool(backend=event.backend)
-        yield "pool", key
+    before = state.teams.get(key, Team())
+    after = team_after(before, event)
+    if after == before:
+        return
+    state.teams[key] = after
+    state.desk.stale.update(state.desk.queues)
+    if isinstance(event, QuotaSet):
+        capped = event.accelerators_per_user_max >= 0
+        state.desk.cap(key.team, event.pool, by_user=capped)
+    yield "team", key

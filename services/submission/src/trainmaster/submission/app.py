@@ -3,41 +3,50 @@
     http ─ a request becomes values ──▶ desk ─ key claimed (store), asked ──▶ facts
     loop ─ facts and state ──▶ policy ─ events to append, answers ──▶ desk ──▶ http
 
-`jobfile` reads the file: `yaml_text` and `json_text` make a tree with places, `schema`
-says which fields there are, `meaning` fills in what is left open.
+Other systems come in by a door of their own, `ingress/app.py`, to the same desk.
+The library `trainmaster.jobfile` reads the file; `http_source` says which one a request
+brings.
 """
 
 import os
 import pwd
 
 from trainmaster.core import subjects
+from trainmaster.core.access import RequestRefused
 from trainmaster.core.events import Submitted
 from trainmaster.core.ids import JobKey
 from trainmaster.core.spec import RunAs
+from trainmaster.jobfile.installation import Site
+from trainmaster.runtime.auth_routes import Door
 from trainmaster.runtime.log import Log
 from trainmaster.runtime.service import Env, Service
 from trainmaster.submission.desk import Desk
 from trainmaster.submission.http import routes
+from trainmaster.submission.ingress.app import build as build_ingress
 from trainmaster.submission.policy import Submission
+from trainmaster.submission.room import RoomWatch
 from trainmaster.submission.store import Keys, tables
 
 
 def build(env: Env) -> Service:
     """Put the service together."""
-    address = env.settings.database_url.get_secret_value().rpartition("@")[2]
-    keys = Keys(env.database, address=address)
+    keys, door = Keys(env.database), Door(env, RequestRefused)
     desk = Desk(
         facts=env.facts,
         keys=keys,
         submissions=LoggedSubmissions(env.log),
         user=process_owner(),
         trouble=lambda: trouble(env),
+        site=Site(storage_root=env.settings.storage_root),
     )
+    api = routes(desk, guard=door.guard)
+    ingress = build_ingress(env, desk, guard=door.guard)
+    api.include_router(ingress.api)
     return Service(
         policy=Submission(),
         tables=tables(),
-        api=routes(desk, token=env.settings.admin_token),
-        tasks=(keys.open_early,),
+        api=api,
+        tasks=(keys.open_early, RoomWatch(env).run, door.watch, *ingress.tasks),
     )
 
 

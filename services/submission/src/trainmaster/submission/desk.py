@@ -6,7 +6,7 @@ exists; whoever repeats the request finds that id and either the job on the log 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, assert_never
 
@@ -19,21 +19,33 @@ from trainmaster.core.errors import (
     TransientError,
 )
 from trainmaster.core.ids import TOKEN, JobId, JobKey
-from trainmaster.core.spec import JobSpec, RunAs
+from trainmaster.core.rights import Action
+from trainmaster.core.spec import RunAs
+from trainmaster.jobfile.installation import ANYWHERE, Site
+from trainmaster.jobfile.reading import Source, read
+from trainmaster.jobfile.request import JobRequest
+from trainmaster.runtime.auth import Caller
 from trainmaster.runtime.facts import Facts
-from trainmaster.submission.jobfile import JobRequest, Source, read
 from trainmaster.submission.ports import Claim, KeyBook, Submissions
 from trainmaster.submission.requests import (
     Already,
+    Full,
     Impossible,
     Missing,
+    NodeRequest,
     Reply,
     Request,
+    Room,
     Stored,
     Submit,
     Unfit,
 )
-from trainmaster.submission.settings import ANSWER_SECONDS, KEY_KNOWN_HOURS
+from trainmaster.submission.settings import (
+    ANSWER_SECONDS,
+    KEY_KNOWN_HOURS,
+    LOG_SHARE_MAX,
+)
+from trainmaster.submission.teams import OfficeRequest
 
 _SMALL_CHARACTERS: Final = 4096
 
@@ -52,6 +64,18 @@ class UnheardError(TransientError):
         super().__init__(
             f"the log did not answer within {ANSWER_SECONDS:g} s, the request may be "
             "stored or not; repeat it, with the same Idempotency-Key if it had one"
+        )
+
+
+class LogFullError(TransientError):
+    """What is left of the log is for the jobs that are on it."""
+
+    def __init__(self, *, room: Room) -> None:
+        super().__init__(
+            f"the log of jobs holds {room.used_bytes:,} of {room.most_bytes:,} bytes; "
+            f"beyond {LOG_SHARE_MAX:.0%} no new job is taken, so that those on it can "
+            "end. Jobs that are over leave it some days after their end; raise "
+            "`max_bytes` of JOBS in deploy/nats/streams.yaml for more"
         )
 
 
@@ -99,13 +123,17 @@ class Desk:
     submissions: Submissions
     user: RunAs
     trouble: Callable[[], str]
+    site: Site = ANYWHERE
 
-    async def submit(self, source: Source, *, by: str, once: Once | None) -> Accepted:
+    async def submit(
+        self, source: Source, *, by: Caller, once: Once | None
+    ) -> Accepted:
         """Put a job on the log. Raises SpecRejectedError, AlreadyExistsError and more.
 
         With `once` the same request again finds the same job.
         """
-        request = await _read(source)
+        request = await self._read(source)
+        by.require(Action.JOB_SUBMIT, request.team)
         self._check_ready()
         key = JobKey(request.team, JobId(str(ULID())))
         if once is not None:
@@ -114,21 +142,23 @@ class Desk:
                 return Accepted(key=key, name=request.spec.name, seq=seq, new=False)
         submit = Submit(
             key=key,
-            by=by,
+            by=by.subject,
+            origin=by.origin,
             spec=request.spec_of(key.job, self.user),
             idempotency_key=once.key if once else "",
         )
         return await self._append(request, submit)
 
-    async def validate(self, source: Source, *, by: str) -> JobSpec:
+    async def validate(self, source: Source, *, by: Caller) -> JobRequest:
         """Say what would be submitted; `{job}` stays where the id would be."""
-        request = await _read(source)
+        request = await self._read(source)
+        by.require(Action.JOB_SUBMIT, request.team)
         spec = request.spec.model_copy(update={"user": self.user})
         key = JobKey(request.team, JobId(""))
-        reply = await self._ask(Submit(key=key, by=by, spec=spec, dry=True))
+        reply = await self._ask(Submit(key=key, by=by.subject, spec=spec, dry=True))
         if isinstance(reply, Unfit):
             raise request.rejected(reply.faults)
-        return spec
+        return replace(request, spec=spec)
 
     async def change(self, request: Request) -> Stored | Already:
         """Ask something of a job that exists. Raises NotFound and NotPossibleError."""
@@ -140,10 +170,22 @@ class Desk:
                 raise await self._missing(request.key)
             case Impossible(message=message):
                 raise NotPossibleError(job=request.key.job, message=message)
-            case Unfit():
+            case Unfit() | Full():
                 raise NotPossibleError(job=request.key.job, message="it is not right")
             case _:
                 assert_never(reply)
+
+    async def change_node(self, request: NodeRequest) -> Stored | Already:
+        """Ask something of a node. Raises NotFoundError."""
+        reply = await self._ask(request)
+        if isinstance(reply, Stored | Already):
+            return reply
+        hint = f"pool {request.key.pool} has none of this name, see `tm nodes`"
+        raise NotFoundError(kind="node", name=request.key.node, hint=hint)
+
+    async def settle(self, request: OfficeRequest) -> Reply:
+        """Ask something of a team, a pool or a token."""
+        return await self._ask(request)
 
     async def _missing(self, key: JobKey) -> NotFoundError | NotPossibleError:
         """Tell a job that never was from one that left all live state."""
@@ -174,25 +216,33 @@ class Desk:
 
     async def _append(self, request: JobRequest, submit: Submit) -> Accepted:
         reply = await self._ask(submit)
-        if isinstance(reply, Unfit):
+        if isinstance(reply, Unfit | Full):
             if submit.idempotency_key:  # the corrected file may use the key
                 await self.keys.release(submit.idempotency_key, submit.key.job)
+            if isinstance(reply, Full):
+                raise LogFullError(room=reply.room)
             raise request.rejected(reply.faults)
         if isinstance(reply, Stored):
             return _accepted(submit, seq=reply.seq, new=True)
         seq = await self.submissions.seq_of(submit.key)
         return _accepted(submit, seq=seq, new=False)
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: Request | NodeRequest | OfficeRequest) -> Reply:
         """Put a request to the policy, under a name of its own, and wait."""
         self._check_ready()
-        name = f"{type(request).__name__.lower()}:{request.key.job}:{ULID()}"
+        name = f"{type(request).__name__.lower()}:{request.key[-1]}:{ULID()}"
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reply: Reply = await self.facts.ask(name, request)
         except TimeoutError as error:
             raise UnheardError from error
         return reply
+
+    async def _read(self, source: Source) -> JobRequest:
+        """Read a job file; a large one in a thread, so that nobody waits for it."""
+        if len(source.text) <= _SMALL_CHARACTERS:
+            return read(source, self.site)
+        return await asyncio.to_thread(read, source, self.site)
 
     def _check_ready(self) -> None:
         reason = self.trouble()
@@ -202,10 +252,3 @@ class Desk:
 
 def _accepted(submit: Submit, *, seq: int, new: bool) -> Accepted:
     return Accepted(key=submit.key, name=submit.spec.name, seq=seq, new=new)
-
-
-async def _read(source: Source) -> JobRequest:
-    """Read a job file; a large one in a thread, so that nobody else waits for it."""
-    if len(source.text) <= _SMALL_CHARACTERS:
-        return read(source)
-    return await asyncio.to_thread(read, source)

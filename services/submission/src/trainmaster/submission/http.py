@@ -1,54 +1,33 @@
 """Owns submission's routes: what comes over HTTP becomes a request to the desk."""
 
-import hashlib
-import re
-from posixpath import isabs
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Annotated, Literal, TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
-from trainmaster.core.errors import Fault, SpecRejectedError
-from trainmaster.core.ids import JobId, JobKey
+from trainmaster.core.ids import JobId, JobKey, NodeKey
 from trainmaster.core.model import Int32
-from trainmaster.runtime.http import guarded_router
+from trainmaster.core.rights import Action
+from trainmaster.runtime.auth import Caller, needs
+from trainmaster.runtime.auth_routes import Guard, guarded_router
 from trainmaster.submission import requests
-from trainmaster.submission.desk import Desk, Once
-from trainmaster.submission.jobfile import Source
-from trainmaster.submission.problems import (
-    bad_request,
-    told,
-    too_large,
-    unsupported_type,
+from trainmaster.submission.desk import Desk
+from trainmaster.submission.http_source import (
+    DOCUMENTED,
+    add_schema,
+    once_of,
+    source_of,
+    told_of,
 )
-from trainmaster.submission.settings import KEY_CHARACTERS_MAX, TEXT_BYTES_MAX
+from trainmaster.submission.http_teams import add_office
+from trainmaster.submission.problems import told
 
-ADMIN: Final = "admin"
-_YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
-_JSON: Final = "application/json"
-_KEY: Final = re.compile(rf"[\x21-\x7e]{{1,{KEY_CHARACTERS_MAX}}}")
-_LABEL_CHARACTERS_MAX: Final = 200
-_BODY: Final = {"schema": {"type": "object"}}
-_TEXT: Final = {"type": "string"}
-_TOLD_BESIDE: Final = (
-    ("header", "Idempotency-Key", "the same key, the same job"),
-    ("header", "X-Source", "what the file is called in messages, percent-encoded"),
-    ("header", "X-Source-Directory", "where its relative paths begin, percent-encoded"),
-    ("query", "name", "wins over the file's `name`"),
-)
-# Read by hand and only documented here: a submission is what this service is fast at.
-_DOCUMENTED: Final[dict[str, Any]] = {
-    "parameters": [
-        {"in": place, "name": name, "description": text, "schema": _TEXT}
-        for place, name, text in _TOLD_BESIDE
-    ],
-    "requestBody": {
-        "required": True,
-        "content": {"application/yaml": _BODY, _JSON: _BODY},
-    },
-}
+
+class _Asked(TypedDict):
+    key: JobKey
+    by: str
+    origin: str
 
 
 class Receipt(BaseModel):
@@ -70,6 +49,16 @@ class Change(BaseModel):
     message: str = ""
 
 
+class NodeChange(BaseModel):
+    """What became of a request about a node; `seq` is 0 when it was so already."""
+
+    node: str
+    pool: str
+    changed: bool
+    seq: int = 0
+    message: str = ""
+
+
 class Why(BaseModel):
     """Why somebody wants something."""
 
@@ -82,12 +71,17 @@ class Priority(BaseModel):
     priority: Int32
 
 
-def routes(desk: Desk, *, token: SecretStr) -> APIRouter:
-    """Make the routes, all of them behind the token."""
-    router = guarded_router(token)
+def routes(desk: Desk, *, guard: Guard) -> APIRouter:
+    """Make the routes, guarded but for the schema, which tells of nobody."""
+    router = guarded_router(guard)
     _add_submit(router, desk)
     _add_changes(router, desk)
-    return router
+    _add_nodes(router, desk)
+    add_office(router, desk)
+    every = APIRouter()
+    every.include_router(router)
+    add_schema(every)
+    return every
 
 
 def _add_submit(router: APIRouter, desk: Desk) -> None:
@@ -95,14 +89,16 @@ def _add_submit(router: APIRouter, desk: Desk) -> None:
         "/jobs",
         status_code=201,
         responses={200: {"model": Receipt}, 201: {"model": Receipt}},
-        openapi_extra=_DOCUMENTED,
+        openapi_extra=DOCUMENTED,
     )
-    async def submit(request: Request) -> JSONResponse:
+    async def submit(
+        request: Request, caller: Annotated[Caller, needs(Action.JOB_SUBMIT)]
+    ) -> JSONResponse:
         """Submit a job file. 201 for a new job, 200 when the key was used before."""
         with told():
-            source = await _source_of(request)
-            once = _once(request.headers.get("idempotency-key"), source)
-            accepted = await desk.submit(source, by=ADMIN, once=once)
+            source = await source_of(request)
+            once = once_of(request, source)
+            accepted = await desk.submit(source, by=caller, once=once)
         receipt = Receipt(
             job=accepted.key.job,
             team=accepted.key.team,
@@ -113,12 +109,20 @@ def _add_submit(router: APIRouter, desk: Desk) -> None:
             receipt.model_dump(), status_code=201 if accepted.new else 200
         )
 
-    @router.post("/jobs/validate", openapi_extra=_DOCUMENTED)
-    async def validate(request: Request) -> JSONResponse:
+    @router.post("/jobs/validate", openapi_extra=DOCUMENTED)
+    async def validate(
+        request: Request, caller: Annotated[Caller, needs(Action.JOB_SUBMIT)]
+    ) -> JSONResponse:
         """Say what a job file means, and submit nothing."""
         with told():
-            spec = await desk.validate(await _source_of(request), by=ADMIN)
-        return JSONResponse({"spec": spec.model_dump(mode="json")})
+            found = await desk.validate(await source_of(request), by=caller)
+        return JSONResponse(
+            {
+                "spec": found.spec.model_dump(mode="json"),
+                "canonical": found.canonical(),
+                "notices": [told_of(each) for each in found.notices],
+            }
+        )
 
 
 def _add_changes(router: APIRouter, desk: Desk) -> None:
@@ -131,106 +135,70 @@ def _add_changes(router: APIRouter, desk: Desk) -> None:
         return Change(job=job, team=team, changed=False, message=outcome.message)
 
     @router.post("/jobs/{team}/{job}/cancel")
-    async def cancel(team: str, job: str, why: Why | None = None) -> Change:
+    async def cancel(
+        team: str,
+        job: str,
+        caller: Annotated[Caller, needs(Action.JOB_CANCEL)],
+        why: Why | None = None,
+    ) -> Change:
         """End a job; no attempt starts after this."""
         reason = why.reason if why else ""
-        return await change(
-            requests.Cancel(key=JobKey(team, JobId(job)), by=ADMIN, reason=reason)
-        )
+        return await change(requests.Cancel(**_asked(team, job, caller), reason=reason))
 
     @router.post("/jobs/{team}/{job}/hold")
-    async def hold(team: str, job: str, why: Why | None = None) -> Change:
+    async def hold(
+        team: str,
+        job: str,
+        caller: Annotated[Caller, needs(Action.JOB_HOLD)],
+        why: Why | None = None,
+    ) -> Change:
         """Keep a waiting job from being placed."""
         reason = why.reason if why else ""
-        return await change(
-            requests.Hold(key=JobKey(team, JobId(job)), by=ADMIN, reason=reason)
-        )
+        return await change(requests.Hold(**_asked(team, job, caller), reason=reason))
 
     @router.post("/jobs/{team}/{job}/release")
-    async def release(team: str, job: str) -> Change:
+    async def release(
+        team: str, job: str, caller: Annotated[Caller, needs(Action.JOB_RELEASE)]
+    ) -> Change:
         """Let a held job be placed again."""
-        return await change(requests.Release(key=JobKey(team, JobId(job)), by=ADMIN))
+        return await change(requests.Release(**_asked(team, job, caller)))
 
     @router.post("/jobs/{team}/{job}/priority")
-    async def reprioritize(team: str, job: str, wanted: Priority) -> Change:
+    async def reprioritize(
+        team: str,
+        job: str,
+        wanted: Priority,
+        caller: Annotated[Caller, needs(Action.JOB_PRIORITIZE)],
+    ) -> Change:
         """Move a job in the queue."""
         return await change(
-            requests.Reprioritize(
-                key=JobKey(team, JobId(job)), by=ADMIN, priority=wanted.priority
+            requests.Reprioritize(**_asked(team, job, caller), priority=wanted.priority)
+        )
+
+
+def _add_nodes(router: APIRouter, desk: Desk) -> None:
+    verbs = {"drain": requests.Drain, "undrain": requests.Undrain}
+
+    @router.post("/nodes/{pool}/{node}/{verb}")
+    async def change_node(
+        pool: str,
+        node: str,
+        verb: Literal["drain", "undrain"],
+        caller: Annotated[Caller, needs(Action.NODE_DRAIN)],
+        why: Why | None = None,
+    ) -> NodeChange:
+        """Give a node no new work, or work again; what runs there may end."""
+        key, reason = NodeKey(pool, node), why.reason if why else ""
+        with told():
+            request = verbs[verb](
+                key=key, by=caller.subject, origin=caller.origin, reason=reason
             )
-        )
+            outcome = await desk.change_node(request)
+        if isinstance(outcome, requests.Stored):
+            return NodeChange(node=node, pool=pool, changed=True, seq=outcome.seq)
+        return NodeChange(node=node, pool=pool, changed=False, message=outcome.message)
 
 
-# ----------------------------------------------------------------------- job files
-
-
-async def _source_of(request: Request) -> Source:
-    """Take the job file out of a request, within its bounds."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != _JSON and kind not in _YAML:
-        raise unsupported_type(kind)
-    name = _label(request.headers.get("x-source", ""))
-    directory = unquote(request.headers.get("x-source-directory", ""))
-    if directory and not (isabs(directory) and directory.isprintable()):
-        raise bad_request(
-            what=f"X-Source-Directory {directory!r} cannot be used",
-            hint="send the absolute path of the job file's folder, percent-encoded",
-        )
-    body = await _bounded(request)
-    return Source(
-        text=_text(body, name),
-        name=name,
-        directory=directory,
-        json=kind == _JSON,
-        job_name=request.query_params.get("name", ""),
-    )
-
-
-def _label(header: str) -> str:
-    """Name the file in messages: printable, in one short line."""
-    printable = "".join(c for c in unquote(header) if c.isprintable())
-    return printable[:_LABEL_CHARACTERS_MAX] or "job file"
-
-
-async def _bounded(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > TEXT_BYTES_MAX:
-            raise too_large()
-    return bytes(body)
-
-
-def _text(body: bytes, name: str) -> str:
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = body[: error.start]
-        fault = Fault(
-            field="",
-            message=f"is not UTF-8: byte 0x{body[error.start]:02x} cannot be read",
-            line=before.count(b"\n") + 1,
-            column=len(before) - before.rfind(b"\n"),
-        )
-        raise SpecRejectedError(source=name, faults=[fault]) from error
-
-
-def _once(key: str | None, source: Source) -> Once | None:
-    if key is None:
-        return None
-    if _KEY.fullmatch(key) is None:
-        raise bad_request(
-            what="the Idempotency-Key cannot be used",
-            hint=f"send 1 to {KEY_CHARACTERS_MAX} printable ASCII characters, no blank",
-        )
-    return Once(key=key, digest=_digest(source))
-
-
-def _digest(source: Source) -> str:
-    """Name all of a request that decides what is submitted; not the file's name."""
-    parts = (source.directory, source.job_name, str(source.json), source.text)
-    digest = hashlib.sha256()
-    for part in parts:
-        encoded = part.encode(errors="surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return digest.hexdigest()
+def _asked(team: str, job: str, caller: Caller) -> _Asked:
+    """Say about which job somebody asks, and who it is."""
+    return _Asked(key=JobKey(team, JobId(job)), by=caller.subject, origin=caller.origin)

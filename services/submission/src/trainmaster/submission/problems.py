@@ -6,9 +6,13 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Final
 
-from trainmaster.core.errors import PermanentError, SpecRejectedError
+from trainmaster.core.errors import SpecRejectedError, TrainmasterError
 from trainmaster.runtime.http import ProblemError
-from trainmaster.submission.desk import KeyForgottenError, NotPossibleError
+from trainmaster.submission.desk import (
+    KeyForgottenError,
+    LogFullError,
+    NotPossibleError,
+)
 from trainmaster.submission.settings import TEXT_BYTES_MAX
 
 _CONFLICTS: Final = (KeyForgottenError, NotPossibleError)
@@ -31,9 +35,11 @@ def told() -> Generator[None]:
         ) from error
     except _CONFLICTS as error:
         raise _refusal(HTTPStatus.CONFLICT, error) from error
+    except LogFullError as error:
+        raise _refusal(HTTPStatus.INSUFFICIENT_STORAGE, error) from error
 
 
-def _refusal(status: HTTPStatus, error: PermanentError) -> ProblemError:
+def _refusal(status: HTTPStatus, error: TrainmasterError) -> ProblemError:
     return ProblemError(status=status, detail=str(error))
 
 

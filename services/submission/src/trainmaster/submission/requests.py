@@ -1,10 +1,15 @@
-"""What a caller may ask of a job, and what the policy may answer. Pure values."""
+"""What a caller may ask of a job or a node, and what may be answered. Pure values."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from trainmaster.core.errors import Fault
-from trainmaster.core.ids import JobKey
+from trainmaster.core.ids import JobKey, Key, NodeKey
 from trainmaster.core.spec import JobSpec
+from trainmaster.submission.settings import LOG_SHARE_MAX
+
+ROOM_FACT: Final = "room"
+"""The fact `Room`: how full the log is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +18,12 @@ class Request:
 
     key: JobKey
     by: str = ""
+    origin: str = ""
+
+    @property
+    def moves(self) -> Key:
+        """What changes with it: no other request that changes it is judged then."""
+        return self.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +62,53 @@ class Reprioritize(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRequest:
+    """Something asked of one node by somebody."""
+
+    key: NodeKey
+    by: str = ""
+    origin: str = ""
+    reason: str = ""
+
+    @property
+    def moves(self) -> Key:
+        """What changes with it."""
+        return self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain(NodeRequest):
+    """Give the node nothing new; what runs there may end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undrain(NodeRequest):
+    """Use the node again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportHealth(NodeRequest):
+    """Note what a check of another system found; "" when it passes."""
+
+    check: str
+    problem: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much of the log is used; no bound is 0."""
+
+    used_bytes: int = 0
+    most_bytes: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether what is left is needed for the jobs there are."""
+        return 0 < self.most_bytes * LOG_SHARE_MAX <= self.used_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """It is on the log, there."""
 
@@ -73,7 +131,7 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """No live job has this id."""
+    """No live job has this id, or no node this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,4 +141,11 @@ class Impossible:
     message: str
 
 
-Reply = Stored | Already | Unfit | Missing | Impossible
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full:
+    """The log has no room for new jobs."""
+
+    room: Room
+
+
+Reply = Stored | Already | Unfit | Missing | Impossible | Full

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-TEXT_BYTES_MAX: Final = 64 * 1024
-DEPTH_MAX: Final = 8
-VALUES_MAX: Final = 4000
+from trainmaster.jobfile import limits
+
+TEXT_BYTES_MAX: Final = limits.TEXT_BYTES_MAX
 KEY_CHARACTERS_MAX: Final = 200
 """An `Idempotency-Key` is one line of printable ASCII, at most this long."""
 KEY_KNOWN_HOURS: Final = 24
@@ -12,33 +12,15 @@ KEY_KNOWN_HOURS: Final = 24
 ANSWER_SECONDS: Final = 10.0
 COMMANDS_MAX: Final = 500
 """Events of one decision; the rest goes into the next one."""
-READINGS_KEPT: Final = 64
 
-DEFAULT_TEAM: Final = "default"
-DEFAULT_POOL: Final = "local"
+LOG_SHARE_MAX: Final = 0.8
+"""Of the log's bytes; beyond it no new job is taken, so that the others can end."""
+ROOM_LOOK_SECONDS: Final = 2.0
+
+DEFAULT_TEAM: Final = limits.DEFAULT_TEAM
+DEFAULT_POOL: Final = limits.DEFAULT_POOL
 PORT_FIRST, PORT_LAST = 20000, 29999
+PORT_NUMBER_MIN, PORT_NUMBER_MAX = 1024, 65535
+TOKEN_DAYS_DEFAULT: Final = 30
+TOKEN_DAYS_MAX: Final = 366
 FOUNDER: Final = "trainmaster"
-
-NODES_MAX: Final = 10_000
-PER_NODE_MAX: Final = 1_024
-RETRIES_MAX: Final = 100
-SECONDS_MAX: Final = 10 * 366 * 86_400.0
-MEMORY_BYTES_MIN: Final = 1024**2
-MEMORY_BYTES_MAX: Final = 1024**5
-
-RESERVED_PREFIXES: Final = ("TM_", "PET_")
-RESERVED_NAMES: Final = frozenset(
-    {
-        "CUDA_VISIBLE_DEVICES",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-        "NNODES",
-        "NODE_RANK",
-        "RANK",
-        "TORCHELASTIC_ERROR_FILE",
-        "WORLD_SIZE",
-    }
-)
-"""Variables that the launcher sets for every rank; a job may not override them."""

@@ -1,10 +1,12 @@
-"""What submission remembers: live jobs, and which teams and pools there are."""
+"""What submission remembers: live jobs, teams, pools, nodes, tokens."""
 
 from dataclasses import dataclass, field
 
-from trainmaster.core.facts import PoolCreated, TeamCreated
-from trainmaster.core.ids import PoolKey, TeamKey
+from trainmaster.core.ids import NodeKey, PoolKey, TeamKey, TokenKey
 from trainmaster.core.jobs import Jobs
+from trainmaster.core.nodes import Node
+from trainmaster.core.teams import Pool, Team
+from trainmaster.core.tokens import Token
 
 
 @dataclass(slots=True)
@@ -12,9 +14,7 @@ class State:
     """Everything submission decides on."""
 
     jobs: Jobs = field(default_factory=Jobs)
-    teams: dict[TeamKey, TeamCreated] = field(
-        default_factory=dict[TeamKey, TeamCreated]
-    )
-    pools: dict[PoolKey, PoolCreated] = field(
-        default_factory=dict[PoolKey, PoolCreated]
-    )
+    teams: dict[TeamKey, Team] = field(default_factory=dict[TeamKey, Team])
+    pools: dict[PoolKey, Pool] = field(default_factory=dict[PoolKey, Pool])
+    nodes: dict[NodeKey, Node] = field(default_factory=dict[NodeKey, Node])
+    tokens: dict[TokenKey, Token] = field(default_factory=dict[TokenKey, Token])

@@ -15,6 +15,7 @@ one user or as root::
   whatever the pid file says.
 * Ports are chosen once, outside the range the kernel hands out, and kept. When a
   stranger has taken one, another is chosen, kept, and reported in `Started`.
+* `Watch` brings a server back that died under a running stack, on the same port.
 * PostgreSQL refuses to run as root. Started by root it runs as an account of its own,
   see `account` and `home` for where its files then are.
 """
@@ -30,6 +31,7 @@ from trainmaster.runtime.embedded.nats import EmbeddedNats
 from trainmaster.runtime.embedded.nats_configuration import NatsUser, nats_configuration
 from trainmaster.runtime.embedded.postgres import EmbeddedPostgres
 from trainmaster.runtime.embedded.server import Started, Stopped
+from trainmaster.runtime.embedded.watch import Watch
 
 __all__ = [
     "EmbeddedNats",
@@ -41,6 +43,7 @@ __all__ = [
     "ServerPlaceError",
     "Started",
     "Stopped",
+    "Watch",
     "kept_password",
     "nats_configuration",
 ]

@@ -90,15 +90,18 @@ class EmbeddedNats:
         running = self._server.find()
         return None if running is None else running.pid
 
-    async def start(self) -> Started:
-        """Start it, or adopt the one that runs, with exactly these users."""
+    async def start(self, *, move: bool = True) -> Started:
+        """Start it, or adopt the one that runs, with exactly these users.
+
+        With `move` it may take another port when a stranger has its own.
+        """
         private_directory(self._home.parent)
         with await self._server.turn():
             private_directory(self._home)
             if await self._adopt():
                 return self._started(adopted=True, moved_from=None)
             with await self._server.claim(STOP) as lock:
-                port = await self._start_new(lock)
+                port = await self._start_new(lock, move=move)
             return self._started(adopted=False, moved_from=port.moved_from)
 
     async def stop(self) -> Stopped:
@@ -135,8 +138,8 @@ class EmbeddedNats:
             return False  # more than its users differs: only a new start brings that
         return True
 
-    async def _start_new(self, lock: Lock) -> Port:
-        port = settle_port(self._home / "port")
+    async def _start_new(self, lock: Lock, *, move: bool) -> Port:
+        port = settle_port(self._home / "port", move=move)
         if self._monitor:
             settle_port(self._home / "monitor_port")
         private_directory(self._store)

@@ -37,11 +37,21 @@ def quiet_range(ephemeral: tuple[int, int]) -> range:
     return range(_LOWEST, _HIGHEST + 1)
 
 
-def settle_port(file: Path) -> Port:
-    """Keep the port of this file if it is free, else choose and keep another."""
+def settle_port(file: Path, *, move: bool = True) -> Port:
+    """Keep the port of this file if it is free, else choose and keep another.
+
+    Raises ServerPlaceError instead of moving when it must not `move`.
+    """
     kept = kept_port(file)
     if kept is not None and is_free(kept):
         return Port(number=kept)
+    if kept is not None and not move:
+        raise ServerPlaceError(
+            server="a server with clients",
+            place=file,
+            why=f"its port {kept} was taken by another program",
+            hint="end that program (`ss -ltnp` names it)",
+        )
     chosen = _choose(file)
     write_private(file, f"{chosen}\n")
     return Port(number=chosen, moved_from=kept)

@@ -99,8 +99,11 @@ class EmbeddedPostgres:
         password = kept_password(self._place / "password")
         return self.dsn(user=SUPERUSER, password=password, database=database)
 
-    async def start(self) -> Started:
-        """Start it, or adopt the one that runs; the first time a cluster is made."""
+    async def start(self, *, move: bool = True) -> Started:
+        """Start it, or adopt the one that runs; the first time a cluster is made.
+
+        With `move` it may take another port when a stranger has its own.
+        """
         private_directory(self._data)
         with await self._server.turn():
             if await self._server.answers_already(self._accepts):
@@ -109,7 +112,7 @@ class EmbeddedPostgres:
             home = await asyncio.to_thread(settle_home, self._data, account)
             with await self._server.claim(STOP) as lock:
                 place = _Place(home=home, account=account, lock=lock)
-                port = await self._start_new(place)
+                port = await self._start_new(place, move=move)
             return self._started(adopted=False, moved_from=port.moved_from)
 
     async def stop(self) -> Stopped:
@@ -130,7 +133,7 @@ class EmbeddedPostgres:
         if self._place.is_symlink():
             self._place.unlink()
 
-    async def _start_new(self, place: _Place) -> Port:
+    async def _start_new(self, place: _Place, *, move: bool) -> Port:
         install = await asyncio.to_thread(
             reachable_install,
             self._install or find_postgres(),
@@ -143,7 +146,7 @@ class EmbeddedPostgres:
         _check_password(place.home)
         _forget_dead_postmaster(cluster)
         socket = lent_directory(place.home / "socket", place.account)
-        port = settle_port(place.home / "port")
+        port = settle_port(place.home / "port", move=move)
         arguments = server_arguments(
             cluster=cluster,
             port=port.number,

@@ -14,6 +14,7 @@ from trainmaster.launcher.agent.aside import move_aside
 from trainmaster.launcher.agent.checkpoints import Scanner
 from trainmaster.launcher.agent.hashing import hash_file
 from trainmaster.launcher.agent.preflight import Examination, Examiner
+from trainmaster.runtime.clock import wall
 
 EXAMINE, SCAN, ASIDE = "examine", "scan", "aside"
 
@@ -60,7 +61,7 @@ class Answers:
             found = self._scanner.scan(Path(request.directory))
         except (OSError, ValidationError) as error:
             return ScanReply(error=str(error)).to_json()
-        return ScanReply(checkpoints=found).to_json()
+        return ScanReply(checkpoints=found, at=wall()).to_json()
 
     def _aside(self, body: bytes) -> bytes:
         try:

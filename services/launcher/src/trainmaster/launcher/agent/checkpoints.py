@@ -7,6 +7,7 @@ a manifest vouches for is read and hashed; a repeated look hashes only what chan
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
@@ -80,8 +81,15 @@ class Scanner:
         if known is not None and known[0] == fingerprint:
             return known[1]
         judged = judge(path, manifest, self._hash_file)
+        judged = judged.model_copy(update={"saved_at": _saved_at(fingerprint)})
         self._known[path] = fingerprint, judged
         return judged
+
+
+def _saved_at(fingerprint: Fingerprint) -> datetime | None:
+    """Say when the manifest was written, on this node's clock: it is written last."""
+    (_, size, nanoseconds), *_ = fingerprint
+    return None if size < 0 else datetime.fromtimestamp(nanoseconds / 1e9, UTC)
 
 
 def _candidates(directory: Path) -> Iterator[Path]:

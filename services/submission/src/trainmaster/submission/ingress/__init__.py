@@ -1,0 +1,1 @@
+"""What other systems say: read once, acted on once, answered."""
