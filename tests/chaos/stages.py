@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from trainmaster.core.events import AttemptTransition
+from trainmaster.core.events import Event
 from trainmaster.core.facts import MemberPrepared, MemberStarted, RankExited
 from trainmaster.core.ids import MemberKey
 from trainmaster.core.record import JobState
 from trainmaster.testkit.cluster import Cluster, until
 
 AGENTS = ("agent-n1", "agent-n2")
-T = TypeVar("T", bound=AttemptTransition)
+T = TypeVar("T", bound=Event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,8 @@ async def _reported(running: Cluster, job: str, kind: type) -> bool:
     )
 
 
-async def transitions(running: Cluster, job: str, kind: type[T]) -> list[T]:
-    """List a job's transitions of one kind."""
+async def events_of(running: Cluster, job: str, kind: type[T]) -> list[T]:
+    """List a job's events of one kind."""
     return [
         entry.event
         for entry in await running.entries()

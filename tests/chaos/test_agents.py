@@ -14,11 +14,11 @@ from tests.chaos.stages import (
     AGENTS,
     Place,
     alive,
+    events_of,
     everybody,
     in_every_state,
     none_left,
     pids_of,
-    transitions,
 )
 
 from trainmaster.core.events import AttemptEnded, AttemptLost, AttemptReclaimed
@@ -54,7 +54,7 @@ async def test_ranks_outlive_their_agent_and_their_exit_codes_are_known(place: P
     for agent in AGENTS:
         running.start_agent(agent.removeprefix("agent-"))
     assert await running.final(ends) == JobState.FAILED
-    (ended,) = await transitions(running, ends, AttemptEnded)
+    (ended,) = await events_of(running, ends, AttemptEnded)
     assert ended.first is not None
     assert (ended.attempt, ended.cause, ended.first.code) == (1, Cause.RANK_FAILED, 7)
     assert alive(kept) == kept, "a restarted agent adopts what runs"
@@ -128,7 +128,7 @@ async def test_jobs_of_a_dead_agent_move_on_and_its_node_stays_blocked(
     assert await running.final(placed) == JobState.SUCCEEDED, "no start was ordered"
     assert (await running.job(placed)).nodes == (other.removeprefix("agent-"),)
     for state in (JobState.STARTING, JobState.RUNNING, JobState.STOPPING):
-        (lost,) = await transitions(running, jobs[state], AttemptLost)
+        (lost,) = await events_of(running, jobs[state], AttemptLost)
         assert lost.cause is Cause.NODE_LOST
     assert alive(ranks) == ranks, "nobody was there who could end them"
     await _is_blocked_and_given_to_nobody(place, node, jobs.values())
@@ -141,7 +141,7 @@ async def test_jobs_of_a_dead_agent_move_on_and_its_node_stays_blocked(
     await until("the node is given back", lambda: _free(running, node))
     await none_left(running, jobs.values())
     for job in jobs.values():
-        (reclaimed,) = await transitions(running, job, AttemptReclaimed)
+        (reclaimed,) = await events_of(running, job, AttemptReclaimed)
         assert reclaimed.nodes == (node,)
     everything = [placed, *jobs.values()]
     assert await running.broken_rules(accepted=everything, settled=False) == []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.chaos.trainings import Trainings
 
 from trainmaster.core.record import JobState
 from trainmaster.runtime.clock import pause
@@ -22,6 +23,7 @@ pytestmark = [
 
 # A commit comes every turn, also an idle one: the later ones have work in hand.
 FAILPOINTS = {
+    "after_fold": 8,
     "before_append": 2,
     "after_append": 2,
     "before_commit": 8,
@@ -29,22 +31,6 @@ FAILPOINTS = {
 }
 APPENDING = ("submission", "scheduler", "launcher", "checkpoint-manager", "reaper")
 JOBS = 6
-
-
-def a_job(running: Cluster, folder: Path, number: int) -> str:
-    """Submit a job of two nodes that saves twice; every other one first fails once."""
-    key = f"{folder.name}-{number}"[-60:]
-    save = Path(__file__).parent / "save.py"
-    return running.submit(
-        key,
-        command=["/usr/bin/env", "python3", str(save), ("fail", "pass")[number % 2]],
-        nodes=2,
-        work_directory=str(folder),
-        output_directory=str(folder / key / "out"),
-        checkpoint={"directory": str(folder / key / "ckpt")},
-        success={"step": 2},
-        stop_grace=1,
-    )
 
 
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
@@ -56,14 +42,11 @@ async def test_services_killed_at_a_failpoint_lose_and_double_nothing(
         armed = f"{service}.{failpoint}=kill@{FAILPOINTS[failpoint]}"
         running.start_service(service, failpoints=armed)
     restarts = asyncio.create_task(_start_again_whoever_dies(running))
-    jobs = [await _accepted(running, shared_folder, i) for i in range(JOBS)]
+    trainings = Trainings(running=running, folder=shared_folder)
+    for number in range(JOBS):
+        await _accepted(trainings, number)
     await restarts
-    assert len(set(jobs)) == JOBS
-    ends = {job: await running.final(job) for job in jobs}
-    verdicts = {job: (await running.job(job)).verdict for job in jobs}
-    assert ends == dict.fromkeys(jobs, "succeeded"), verdicts
-    await until("all ready again", running.all_ready)
-    assert await running.broken_rules(accepted=jobs, settled=False) == []
+    await trainings.check_all_well()
 
 
 async def _start_again_whoever_dies(running: Cluster) -> None:
@@ -76,17 +59,16 @@ async def _start_again_whoever_dies(running: Cluster) -> None:
     await asyncio.gather(*map(again, APPENDING))
 
 
-async def _accepted(running: Cluster, folder: Path, number: int) -> str:
+async def _accepted(trainings: Trainings, number: int) -> None:
     """Submit a job until it is accepted; its key makes asking again safe."""
 
     def job() -> str:
         try:
-            return a_job(running, folder, number)
+            return trainings.submit(number)
         except httpx.HTTPError:
             return ""  # it was killed while it was asked, or is not up again yet
 
-    accepted: str = await until(f"job {number} is accepted", job)
-    return accepted
+    await until(f"job {number} is accepted", job)
 
 
 async def test_a_launcher_that_is_away_fails_nobody(

@@ -50,11 +50,12 @@ class Stack:
     data: Path
     process: "subprocess.Popen[bytes] | None" = None
 
-    def up(self) -> None:
+    def up(self, *, nodes: int = 2) -> None:
         """Start it and wait until it is ready."""
+        shape = ("--nodes", str(nodes), "--fake-accelerators", "4")
         with (self.data / "up.log").open("ab") as log:
             process = subprocess.Popen(
-                [*self._program("up"), "--nodes", "2", "--fake-accelerators", "4"],
+                [*self._program("up"), *shape],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -73,6 +74,25 @@ class Stack:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def server_pid(self, server: str) -> int:
+        """Find the process of `nats` or `postgres`."""
+        pid: int = json.loads((self.data / server / "pid").read_text())["pid"]
+        return pid
+
+    def tm(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line on this stack."""
+        return tm(words[0], "--data-dir", str(self.data), *words[1:])
+
+    def tm_process(self, *words: str) -> "subprocess.Popen[str]":
+        """Start the command line on this stack, its output in pipes."""
+        command = [sys.executable, "-m", "trainmaster.cli.main", words[0]]
+        return subprocess.Popen(
+            [*command, "--data-dir", str(self.data), *words[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def remove(self) -> None:
         """Stop whatever runs and delete everything."""

@@ -47,10 +47,14 @@ def rust(tmp_path: Path) -> list[str]:
     return [str(program)]
 
 
-def publish(command: list[str], credentials: Path) -> list[RequestAnswered]:
+def publish(
+    command: list[str], credentials: Path, folder: Path
+) -> list[RequestAnswered]:
     """Run an example; returns what it was answered, each line parsed."""
+    job = folder / "job.yaml"  # what it writes lies beside it
+    shutil.copy(EXAMPLES / "node" / "job.yaml", job)
     ended = subprocess.run(
-        [*command, str(credentials), str(EXAMPLES / "node" / "job.yaml")],
+        [*command, str(credentials), str(job)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -67,7 +71,7 @@ def test_a_publisher_submits_reports_and_cancels(
     tmp_path: Path,
     example: Callable[[Path], list[str]],
 ):
-    answers = publish(example(tmp_path), credentials)
+    answers = publish(example(tmp_path), credentials, tmp_path)
     accepted = [a for a in answers if a.outcome is Outcome.ACCEPTED]
     kinds = list(dict.fromkeys(answer.kind for answer in accepted))
     assert kinds == ["job_requested", "metric_reported", "cancel_requested"]
@@ -79,8 +83,12 @@ def test_a_publisher_submits_reports_and_cancels(
         if event["type"] in {"submitted", "cancel_requested"}
     }
     assert told == dict.fromkeys(("submitted", "cancel_requested"), "source:ci")
-    shown = stack.job(job)
-    assert (shown["step"], shown["loss"]) == (10, 0.25)
+
+    def shown() -> bool:
+        found = stack.job(job)
+        return (found["step"], found["loss"]) == (10, 0.25)
+
+    until("the metric is shown", shown, seconds=10)
 
 
 def test_the_credentials_are_those_of_a_source_and_private(credentials: Path):

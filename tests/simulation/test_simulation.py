@@ -46,7 +46,7 @@ async def test_the_rules_hold_in_thousands_of_interleavings(seed: int):
 @pytest.mark.simulation
 async def test_the_simulation_meets_what_it_is_for():
     """A storm in which nothing happens would prove nothing."""
-    worlds = [await _play(seed) for seed in range(24)]
+    worlds = [await _play(seed) for seed in range(60)]
     kinds = {e.event.kind for world in worlds for e in world.entries()}
     assert {"requeued", "attempt_lost", "stop_requested", "cancelled"} <= kinds
     assert {"checkpoint_chosen", "failed", "held", "released"} <= kinds

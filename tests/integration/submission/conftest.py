@@ -1,4 +1,4 @@
-"""One submission of its own process, with three sources, for a module of tests."""
+"""One submission of its own process, with three sources, for all tests of the door."""
 
 import json
 import shutil
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from tests.integration.submission.publisher import Publisher, publisher
 
 from trainmaster.testkit.cluster import Cluster, until
 
@@ -18,7 +19,7 @@ SOURCES = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def with_sources() -> Iterator[Path]:
     """Not below pytest's own folder: for root, that one is closed to other users."""
     data = Path(tempfile.mkdtemp(prefix="tm-"))
@@ -28,7 +29,7 @@ def with_sources() -> Iterator[Path]:
     shutil.rmtree(data)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def door(with_sources: Path) -> AsyncGenerator[Cluster]:
     """Run both servers and submission."""
     cluster = Cluster(with_sources)
@@ -39,3 +40,19 @@ async def door(with_sources: Path) -> AsyncGenerator[Cluster]:
         yield cluster
     finally:
         await cluster.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def ci(door: Cluster, with_sources: Path) -> AsyncGenerator[Publisher]:
+    """Publish as a system that may submit for one team."""
+    assert door.processes["submission"].poll() is None
+    async with publisher(with_sources / "sources" / "ci.json") as connected:
+        yield connected
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def dcgm(door: Cluster, with_sources: Path) -> AsyncGenerator[Publisher]:
+    """Publish as a system that may report on nodes."""
+    assert door.processes["submission"].poll() is None
+    async with publisher(with_sources / "sources" / "dcgm.json") as connected:
+        yield connected

@@ -2,11 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from tests.integration.submission.publisher import Publisher, publisher
 
 from trainmaster.core.envelope import Entry
@@ -15,19 +13,11 @@ from trainmaster.core.ids import JobKey
 from trainmaster.core.ingress import Outcome
 from trainmaster.testkit.cluster import Cluster, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
 NAME = "submission"
 JOB = "name: lm\ncommand: python train.py\nwork_directory: /there\n"
 POINTS = ("before_append", "after_append", "before_answer", "before_ack")
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def ci(door: Cluster, with_sources: Path) -> AsyncGenerator[Publisher]:
-    """Publish as a system that may submit for one team."""
-    assert door.processes[NAME].poll() is None
-    async with publisher(with_sources / "sources" / "ci.json") as connected:
-        yield connected
 
 
 async def restarted(door: Cluster, *, failpoints: str = "") -> None:

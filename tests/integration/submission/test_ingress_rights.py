@@ -1,25 +1,15 @@
 """A source may say its own things and read its own answers, and nothing else."""
 
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from nats.errors import Error as NatsError
 from tests.integration.submission.publisher import Publisher, publisher
 
 from trainmaster.testkit.cluster import Cluster, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def ci(door: Cluster, with_sources: Path) -> AsyncGenerator[Publisher]:
-    """Publish as a system that may submit for one team."""
-    assert door.processes["submission"].poll() is None
-    async with publisher(with_sources / "sources" / "ci.json") as connected:
-        yield connected
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,9 @@
 """The read API against a real bus and a real database, over real HTTP."""
 
-import asyncio
-import tempfile
-from collections.abc import AsyncGenerator, Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.console.caller import Caller, console
+from tests.unit.console.caller import console
 
 from trainmaster.core import subjects
 from trainmaster.core.events import Transition
@@ -16,16 +12,14 @@ from trainmaster.core.facts import (
     MemberClosed,
     MemberPrepared,
     NodeRegistered,
-    TeamCreated,
 )
-from trainmaster.core.ids import JobId, JobKey, MemberKey, NodeKey, TeamKey
+from trainmaster.core.ids import JobId, JobKey, MemberKey, NodeKey
 from trainmaster.core.messages import OutputChunk, Progress, WaitReason, WaitReasons
 from trainmaster.core.model import Message
 from trainmaster.core.notes import CheckpointVerified
 from trainmaster.core.values import Proof
-from trainmaster.runtime.embedded import EmbeddedPostgres
 from trainmaster.testkit.builders import a_history, a_spec
-from trainmaster.testkit.servers import Stack, eventually, stack, start_database
+from trainmaster.testkit.servers import Stack
 
 pytestmark = pytest.mark.integration
 
@@ -33,30 +27,8 @@ JOB = JobKey("default", JobId("01JOBA"))
 OTHER = JobKey("default", JobId("01JOBB"))
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Generator[EmbeddedPostgres]:
-    data = Path(tempfile.mkdtemp(prefix="tm-test-"))
-    data.chmod(0o711)
-    database = asyncio.run(start_database(data))
-    yield database
-    asyncio.run(database.stop())
-    asyncio.run(database.remove())
-
-
-@pytest.fixture
-async def world(postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncGenerator[Stack]:
-    async with stack(tmp_path, postgres) as servers:
-        await servers.forget("console")
-        yield servers
-
-
 async def lead(world: Stack, words: str, *, key: JobKey = JOB, **spec: Any) -> None:
     await world.tell(key, list[Transition](a_history(words, spec=a_spec(**spec))))
-
-
-def caught_up(caller: Caller) -> bool:
-    loop = caller.running.env.loop
-    return loop is not None and loop.caught_up.is_set()
 
 
 async def put_status(world: Stack, subject: str, message: Message) -> None:
@@ -200,46 +172,6 @@ async def test_a_node_shows_what_is_charged_and_what_blocks_it(world: Stack):
         await caller.until("/nodes", lambda told: not told["nodes"][0]["blocked_by"])
 
 
-async def test_a_team_that_does_not_exist_is_not_an_empty_list(world: Stack):
-    await world.say(TeamKey("vision"), TeamCreated())
-    async with console(world) as caller:
-        assert await caller.until("/jobs", lambda _: True, team="vision") == {
-            "jobs": []
-        }
-        answer = await caller.http.get("/jobs", params={"team": "visoin"})
-        assert answer.status_code == 404
-        assert answer.json()["detail"] == (
-            "there is no team 'visoin'; did you mean vision?"
-        )
-
-
-async def test_a_stream_says_that_it_is_over_only_when_it_is(world: Stack):
-    async with console(world) as caller:
-        await lead(world, "submitted cancel cancelled archived")
-        await caller.until("/jobs/train", lambda told: told["archived"])
-        for path in ("/jobs/train/events", "/jobs/train/logs"):
-            answer = await caller.http.get(path, params={"follow": "true"})
-            assert answer.text.rstrip().endswith("event: end\r\ndata: {}"), path
-
-
-async def test_without_a_bus_the_console_says_what_is_missing(world: Stack):
-    async with console(world) as caller:
-        await lead(world, "submitted")
-        await caller.until("/jobs", lambda told: told["jobs"])
-        await world.nats.kill()
-        root = str(caller.http.base_url).removesuffix("/api/v1/")
-        told = (await caller.http.get(f"{root}/readyz")).json()
-        assert f"NATS at {world.nats.url} does not answer" in told["console"]
-        await eventually(lambda: not caught_up(caller))
-        answer = await caller.http.get("/jobs")
-        assert answer.status_code == 503
-        assert answer.headers["retry-after"] == "1"
-        assert f"NATS at {world.nats.url} does not answer" in answer.json()["detail"]
-        await world.nats.start()
-        await eventually(lambda: caller.running.ready)
-        assert len((await caller.get("/jobs"))["jobs"]) == 1
-
-
 async def test_the_stream_of_everything_tells_of_jobs_and_nodes(world: Stack):
     async with console(world) as caller, caller.stream("/events/stream") as told:
         await world.say(NodeKey("local", "n1"), NodeRegistered(address="::1"))
@@ -278,25 +210,3 @@ async def test_secret_variables_are_shown_without_their_values(world: Stack):
         assert job["spec"]["env"] == {"HF_TOKEN": "[redacted]", "SEED": "1"}
         answer = await caller.http.get("/jobs/train/events")
         assert "hush" not in answer.text
-
-
-async def test_followers_miss_nothing_while_the_bus_is_away(world: Stack):
-    async with console(world) as caller:
-        await lead(world, "submitted placed ordered started")
-        await say_output(world, "before\n")
-        await caller.until("/jobs/train/events", lambda told: len(told) == 4)
-        async with (
-            caller.stream("/jobs/train/logs", follow="true") as output,
-            caller.stream("/jobs/train/events", follow="true", after=4) as events,
-        ):
-            assert (await anext(output))["text"] == "before\n"
-            await world.nats.kill()
-            assert (await caller.get("/jobs/train"))["state"] == "running"
-            await world.nats.start()
-            await eventually(lambda: world.admin.connected)
-            await say_output(world, "after\n", offset=7)
-            life = a_history("submitted placed ordered started completed")
-            await world.say(JOB, life[-1])
-            assert (await anext(output))["text"] == "after\n"
-            assert (await anext(events))["type"] == "attempt_ended"
-        await eventually(lambda: caller.running.ready)

@@ -1,11 +1,7 @@
 """What the console shows to whom, against a real bus and a real database."""
 
-import asyncio
-import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -32,31 +28,13 @@ from trainmaster.core.ids import JobId, JobKey, NodeKey, PoolKey, TeamKey
 from trainmaster.core.rights import EVERY_TEAM
 from trainmaster.core.tokens import digest_of, key_of
 from trainmaster.runtime.auth_routes import Guard, needs_of
-from trainmaster.runtime.embedded import EmbeddedPostgres
 from trainmaster.testkit.builders import a_history, a_spec
-from trainmaster.testkit.servers import Stack, stack, start_database
+from trainmaster.testkit.servers import Stack
 
 pytestmark = pytest.mark.integration
 
 OWN, OTHER = JobKey("vision", JobId("01JOBA")), JobKey("speech", JobId("01JOBB"))
 LIFE = "submitted placed ordered started ended"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Generator[EmbeddedPostgres]:
-    data = Path(tempfile.mkdtemp(prefix="tm-test-"))
-    data.chmod(0o711)
-    database = asyncio.run(start_database(data))
-    yield database
-    asyncio.run(database.stop())
-    asyncio.run(database.remove())
-
-
-@pytest.fixture
-async def world(postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncGenerator[Stack]:
-    async with stack(tmp_path, postgres) as servers:
-        await servers.forget("console")
-        yield servers
 
 
 async def give(

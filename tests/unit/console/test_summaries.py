@@ -6,8 +6,15 @@ from trainmaster.console import answers
 from trainmaster.console.state import Told
 from trainmaster.console.summaries import SENTENCES, summary
 from trainmaster.core.access import ReadRefused, TokenIssued
-from trainmaster.core.events import REGISTRY, AttemptEnded, Event, Held, Requeued
-from trainmaster.core.facts import RankExited
+from trainmaster.core.events import (
+    REGISTRY,
+    Archived,
+    AttemptEnded,
+    Event,
+    Held,
+    Requeued,
+)
+from trainmaster.core.facts import CheckFailure, MemberPrepared, RankExited
 from trainmaster.core.ids import (
     Key,
     MemberKey,
@@ -64,6 +71,13 @@ def test_the_table_of_sentences_holds_nothing_else():
             RankExited(exit=RankExit(rank=0, node="n1", signal=15, by_us=True)),
             "rank 0 on n1 was killed by us by signal 15",
         ),
+        (
+            MemberPrepared(
+                failure=CheckFailure(check="directory", field="output", seen="/o: full")
+            ),
+            "n1 could not prepare: directory output: found /o: full",
+        ),
+        (Archived(attempt=1, entries=9), "archived"),
         (a_submitted(), "train submitted by ada: 2 nodes with 1 accelerator each"),
         (Held(by="token:ci", origin="10.0.0.7"), "held by token:ci from 10.0.0.7"),
         (Held(by="admin", origin="127.0.0.1"), "held by admin"),

@@ -64,9 +64,10 @@ def _step(draw: st.DrawFn, world: World) -> None:
 
 
 def _words(job: Job) -> list[str]:
-    """Whatever comes, but only a job that is over is ever archived."""
+    """Whatever comes, but what is cancelled was asked for, what is archived over."""
     over = job.verdict_given and not any(job.unreclaimed.values())
-    return sorted(set(WORDS) - {"placed"} - (set() if over else {"archived"}))
+    never = {"placed", *(() if over else ("archived",))}
+    return sorted(set(WORDS) - never - (set() if job.cancel else {"cancelled"}))
 
 
 @st.composite

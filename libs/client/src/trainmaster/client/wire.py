@@ -23,6 +23,7 @@ from trainmaster.core.errors import TransientError, UnreachableError
 
 AGAIN_SECONDS: Final = (0.2, 0.5, 1.0)
 """How long to wait before each new try of a question."""
+_AGAIN_WITHIN_SECONDS: Final = 4.0
 AWAY_SECONDS: Final = 30.0
 """How long a server that was heard may be away before a follower gives up."""
 SUBMIT_SECONDS: Final = 20.0
@@ -84,10 +85,13 @@ class Wire:
 
         A question that changes nothing is asked again while the server is not ready.
         """
+        began = time.monotonic()
         for seconds in AGAIN_SECONDS if method == "GET" else ():
             try:
                 return self._asked(method, path, **how)
             except NotReadyError:
+                if time.monotonic() - began > _AGAIN_WITHIN_SECONDS:
+                    raise
                 time.sleep(seconds)
         return self._asked(method, path, **how)
 

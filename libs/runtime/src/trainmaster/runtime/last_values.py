@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar
 from trainmaster.core.decision import Changed
 from trainmaster.core.errors import UnreachableError
 from trainmaster.core.model import Message
+from trainmaster.runtime.failpoints import FAILPOINTS
 from trainmaster.runtime.log import Log
 from trainmaster.runtime.telemetry import logger
 
@@ -108,6 +109,7 @@ class LastValues(Generic[S]):
         self, subject: str, body: bytes, known: dict[str, tuple[bytes, int]]
     ) -> None:
         seq = known.get(subject, (b"", 0))[1]
+        await FAILPOINTS.pass_by(self._point("before_publish"))
         answer = await self._log.bus.request(
             subject,
             body,
@@ -125,8 +127,15 @@ class LastValues(Generic[S]):
                 address=self._log.bus.address.url,
                 hint="somebody else wrote it; what is there is read again",
             )
+        FAILPOINTS.reach(self._point("after_publish"))
         known[subject] = body, int(decoded["seq"])
 
     async def _purge(self, subject: str, known: dict[str, tuple[bytes, int]]) -> None:
+        await FAILPOINTS.pass_by(self._point("before_purge"))
         await self._log.bus.ask_api(f"STREAM.PURGE.{self._stream}", {"filter": subject})
+        FAILPOINTS.reach(self._point("after_purge"))
         del known[subject]
+
+    def _point(self, name: str) -> str:
+        """Name a failpoint after the service: each is a user of its own."""
+        return f"{self._log.bus.address.user}.{name}"

@@ -147,11 +147,11 @@ class Cluster:
     def ask(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
         """Ask the submission service or the console, whichever answers `path`."""
         usual = "console" if method == "GET" else "submission"
-        service = kwargs.pop("service", usual)
+        port = self.ports[kwargs.pop("service", usual)]
         token = self.stack.secret("admin-token")
         return httpx.request(
             method,
-            f"http://127.0.0.1:{self.ports[service]}/api/v1{path}",
+            f"http://127.0.0.1:{port}/api/v1{path}",
             headers={"Authorization": f"Bearer {token}", **kwargs.pop("headers", {})},
             timeout=30,
             **kwargs,
@@ -162,8 +162,7 @@ class Cluster:
         body = {"name": key, **spec}
         answer = self.ask("POST", "/jobs", json=body, headers={"Idempotency-Key": key})
         answer.raise_for_status()
-        job: str = answer.json()["job"]
-        return job
+        return str(answer.json()["job"])
 
     def change(self, job: str, verb: str) -> httpx.Response:
         """Cancel, hold or release a job."""

@@ -52,6 +52,7 @@ from trainmaster.core.messages import (
 )
 from trainmaster.core.model import Message
 from trainmaster.core.values import Rejected
+from trainmaster.runtime.failpoints import FAILPOINTS
 from trainmaster.runtime.service import Env
 from trainmaster.runtime.telemetry import logger
 
@@ -146,7 +147,7 @@ class Scanner:
             if self._is_news(finding, failures):
                 self._tell(finding)
             regular = AGAIN_SECONDS if urgent else self._watch_seconds
-            await _rest(_rest_seconds(regular, failures), hinted)
+            await _rest(regular, hinted, failures=failures)
 
     async def _look(self, want: Want) -> Finding:
         """Take the findings of the first node that can look."""
@@ -220,6 +221,7 @@ class Scanner:
         self, node: NodeKey, question: str, request: Message, kind: type[Reply]
     ) -> Reply:
         """Ask one node. Raises CannotLookError when it gives no usable answer."""
+        FAILPOINTS.reach(f"{self._env.name}.before_{question}")
         try:
             answer = await self._env.bus.request(
                 subjects.ask(node, question), request.to_json(), seconds=ASK_SECONDS
@@ -231,6 +233,7 @@ class Scanner:
         except ValidationError as error:
             why = f"its answer has {error.error_count()} invalid fields"
             raise CannotLookError(node=node, question=question, why=why) from error
+        FAILPOINTS.reach(f"{self._env.name}.after_{question}")
         if reply.error:
             raise CannotLookError(node=node, question=question, why=reply.error)
         return reply
@@ -285,16 +288,10 @@ def _proven(found: ScannedCheckpoint, ahead: timedelta) -> ScannedCheckpoint:
     return found.model_copy(update=changes)
 
 
-async def _rest(seconds: float, hinted: asyncio.Event) -> None:
-    """Wait for the next turn or for a hint, whichever comes first."""
+async def _rest(regular: float, hinted: asyncio.Event, *, failures: int = 0) -> None:
+    """Wait for the next turn, longer after each failed one, or for a hint."""
+    waits = (regular, *BACKOFF_SECONDS)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(waits[min(failures, len(BACKOFF_SECONDS))]):
             await hinted.wait()
     hinted.clear()
-
-
-def _rest_seconds(regular: float, failures: int) -> float:
-    """Wait longer after each round without an answer."""
-    if not failures:
-        return regular
-    return BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1]

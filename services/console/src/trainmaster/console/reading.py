@@ -98,8 +98,9 @@ class Reading:
         Whoever has just been told that a job was stored must find it here, so an
         unknown reference waits, for a moment, until this reader has got that far.
         """
+        known = self.state()
         try:
-            return find(self.state().jobs, reference, sees)
+            return find(known.jobs, reference, sees)
         except ProblemError:
             with contextlib.suppress(UnreachableError):  # then what is known must do
                 await self._catch_up()
@@ -107,6 +108,8 @@ class Reading:
 
     async def _catch_up(self) -> None:
         loop = self._env.loop
+        if not self._env.bus.connected:
+            return
         last = await self._env.log.last(subjects.JOBS, [subjects.all_of("job")])
         end = time.monotonic() + CATCH_UP_SECONDS
         with self._bell.listen(EVERYTHING) as wake:

@@ -11,6 +11,7 @@ from trainmaster.core.ids import JobKey
 from trainmaster.reaper.policy import ARCHIVED_FACT, archivable
 from trainmaster.reaper.state import State
 from trainmaster.reaper.store import Archive
+from trainmaster.runtime.failpoints import FAILPOINTS
 from trainmaster.runtime.service import Env
 
 _TOGETHER: Final = 32
@@ -43,7 +44,9 @@ class Archiver:
                 keys = list(self._waiting)[:_TOGETHER]
                 histories = await asyncio.gather(*map(self._history, keys))
                 entries = [raw for history in histories for raw in history]
+                FAILPOINTS.reach("reaper.before_archive")
                 await self._archive.keep(entries)
+                FAILPOINTS.reach("reaper.after_archive")
                 for key, history in zip(keys, histories, strict=True):
                     del self._waiting[key]
                     self._env.facts.put(ARCHIVED_FACT + key.job, len(history))

@@ -79,6 +79,6 @@ def trouble(env: Env) -> str:
         return "it is starting"
     if not loop.caught_up.is_set():
         return "it is catching up with the log, or another replica is active"
-    if not loop.healthy:
+    if not (loop.healthy and env.bus.connected):
         return f"the log at {env.bus.address.url} does not answer"
     return ""

@@ -1,6 +1,9 @@
 """Owns submission's routes: what comes over HTTP becomes a request to the desk."""
 
-from typing import Annotated, Literal, TypedDict
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Annotated, Final, Literal, TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -12,7 +15,7 @@ from trainmaster.core.rights import Action
 from trainmaster.runtime.auth import Caller, needs
 from trainmaster.runtime.auth_routes import Guard, guarded_router
 from trainmaster.submission import requests
-from trainmaster.submission.desk import Desk
+from trainmaster.submission.desk import Desk, UnheardError
 from trainmaster.submission.http_source import (
     DOCUMENTED,
     add_schema,
@@ -22,6 +25,9 @@ from trainmaster.submission.http_source import (
 )
 from trainmaster.submission.http_teams import add_office
 from trainmaster.submission.problems import told
+
+_REQUEST_SECONDS: Final = 15.0
+"""Longer than the log may take to answer, shorter than clients wait."""
 
 
 class _Asked(TypedDict):
@@ -98,7 +104,8 @@ def _add_submit(router: APIRouter, desk: Desk) -> None:
         with told():
             source = await source_of(request)
             once = once_of(request, source)
-            accepted = await desk.submit(source, by=caller, once=once)
+            async with _in_time():
+                accepted = await desk.submit(source, by=caller, once=once)
         receipt = Receipt(
             job=accepted.key.job,
             team=accepted.key.team,
@@ -128,7 +135,8 @@ def _add_submit(router: APIRouter, desk: Desk) -> None:
 def _add_changes(router: APIRouter, desk: Desk) -> None:
     async def change(request: requests.Request) -> Change:
         with told():
-            outcome = await desk.change(request)
+            async with _in_time():
+                outcome = await desk.change(request)
         job, team = request.key.job, request.key.team
         if isinstance(outcome, requests.Stored):
             return Change(job=job, team=team, changed=True, seq=outcome.seq)
@@ -193,10 +201,21 @@ def _add_nodes(router: APIRouter, desk: Desk) -> None:
             request = verbs[verb](
                 key=key, by=caller.subject, origin=caller.origin, reason=reason
             )
-            outcome = await desk.change_node(request)
+            async with _in_time():
+                outcome = await desk.change_node(request)
         if isinstance(outcome, requests.Stored):
             return NodeChange(node=node, pool=pool, changed=True, seq=outcome.seq)
         return NodeChange(node=node, pool=pool, changed=False, message=outcome.message)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncGenerator[None]:
+    """Answer 503 in time, whichever server is gone; asking again is safe."""
+    try:
+        async with asyncio.timeout(_REQUEST_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise UnheardError from error
 
 
 def _asked(team: str, job: str, caller: Caller) -> _Asked:

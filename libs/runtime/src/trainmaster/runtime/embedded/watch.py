@@ -11,7 +11,7 @@ from trainmaster.runtime.embedded.server import Started
 from trainmaster.runtime.telemetry import logger
 
 LOOK_SECONDS: Final = 0.2
-AGAIN_SECONDS: Final = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
+AGAIN_SECONDS: Final = (0.0, 0.5, 1.0, 2.0, 5.0)
 """How long to wait before each start that follows a death or a failed start."""
 STEADY_SECONDS: Final = 30.0
 """A server that lived so long had no part in the deaths before."""

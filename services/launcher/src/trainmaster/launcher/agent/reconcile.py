@@ -41,6 +41,7 @@ from trainmaster.launcher.agent.ranks import job_user
 from trainmaster.launcher.agent.settings import RETRY_SECONDS
 from trainmaster.launcher.backends.model import AttemptKey, Found, SweepProof
 from trainmaster.runtime.clock import pause
+from trainmaster.runtime.failpoints import FAILPOINTS
 from trainmaster.runtime.telemetry import logger
 
 SAVE_SIGNAL: Final = signal.SIGUSR1
@@ -197,6 +198,7 @@ class Reconciler:
         record = known.model_copy(update={"assignment": order, "told": True})
         try:
             await asyncio.to_thread(self._node.disk.save, key, record)
+            FAILPOINTS.reach("agent.before_forget")
             await asyncio.to_thread(self._node.backend.forget, key)
         except OSError as error:
             self._logger.warning("not_forgotten", attempt=attempt, error=str(error))
@@ -252,7 +254,9 @@ class Reconciler:
             boot_id=self._node.boot_id, assignment=self._wanted(attempt)
         )
         after = before.model_copy(update=changes)
+        FAILPOINTS.reach("agent.before_record")
         self._node.disk.save(self._key(attempt), after)
+        FAILPOINTS.reach("agent.after_record")
         self._records[attempt] = after
 
     def _say(self, attempt: int, event: MemberFact) -> None:

@@ -19,6 +19,7 @@ from trainmaster.core.facts import MemberFact
 from trainmaster.core.ids import JobId, MemberKey
 from trainmaster.launcher.agent.settings import RETRY_SECONDS
 from trainmaster.runtime.bus import Bus
+from trainmaster.runtime.failpoints import FAILPOINTS
 from trainmaster.runtime.log import Log
 from trainmaster.runtime.telemetry import logger
 
@@ -60,6 +61,7 @@ class Reporter:
         while lane:
             fact = lane[0]
             await self._store(fact.write)
+            FAILPOINTS.reach("agent.after_say")
             lane.popleft()
             if fact.then is not None:
                 fact.then()

@@ -28,6 +28,7 @@ from trainmaster.launcher.backends.model import (
 )
 from trainmaster.launcher.backends.start import Starter
 from trainmaster.launcher.backends.sweep import SWEEP_SECONDS, Sweep
+from trainmaster.runtime.failpoints import FAILPOINTS
 
 SHIM: Final = Path(__file__).parents[1] / "agent" / "shim.py"
 
@@ -88,9 +89,11 @@ class ProcessBackend:
     async def stop(self, attempt: AttemptKey, *, grace_seconds: float) -> SweepProof:
         """Let nothing more start, send TERM, wait as long as agreed, sweep."""
         self._directory.close(attempt)
+        FAILPOINTS.reach("process.before_term")
         self.signal_group(attempt, signal.SIGTERM)
         ranks = self._directory.ranks(attempt)
         await ending.groups_gone(ranks, within_seconds=grace_seconds)
+        FAILPOINTS.reach("process.before_sweep")
         return await self.sweep(attempt)
 
     async def sweep(

@@ -72,8 +72,9 @@ class Listening:
 
 
 def leads(env: Env) -> bool:
-    """Tell whether this replica decides now."""
-    return env.loop is not None and env.loop.caught_up.is_set()
+    """Tell whether this replica decides now, on a log that it hears."""
+    decides = env.loop is not None and env.loop.caught_up.is_set()
+    return decides and env.bus.connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
