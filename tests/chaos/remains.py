@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,10 +20,12 @@ KEEP: Final = "TM_CHAOS_KEEP"
 
 
 @asynccontextmanager
-async def whole_cluster(*, nodes: int, accelerators: int) -> AsyncGenerator[Cluster]:
+async def whole_cluster(
+    *, nodes: int, accelerators: int, say: Callable[[str], None]
+) -> AsyncGenerator[Cluster]:
     """Run a Trainmaster of processes; each way out is taken, whichever fails."""
     async with AsyncExitStack() as ends:
-        data = ends.enter_context(_folder())
+        data = ends.enter_context(_folder(say))
         running = Cluster(data, nodes=nodes, accelerators=accelerators)
         ends.push_async_callback(sweep_ranks, data)
         ends.push_async_callback(running.stack.postgres.remove)
@@ -49,14 +51,14 @@ def _rank_roots(data: Path) -> list[Path]:
 
 
 @contextmanager
-def _folder() -> Generator[Path]:
+def _folder(say: Callable[[str], None]) -> Generator[Path]:
     data = Path(tempfile.mkdtemp(prefix="tm-chaos-"))
     data.chmod(0o711)  # PostgreSQL may have to be another user
     try:
         yield data
     finally:
         if os.environ.get(KEEP):
-            sys.stderr.write(f"\n{KEEP}: kept {data}\n")
+            say(f"\n{KEEP}: kept {data}")
         else:
             shutil.rmtree(data)
 

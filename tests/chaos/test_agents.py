@@ -91,9 +91,10 @@ def _quoted(script: str) -> str:
 async def test_a_cancel_at_every_state_ends_cancelled_with_nothing_left(place: Place):
     running = place.running
     jobs = {
-        JobState.QUEUED: place.submit("queued", accelerators_per_node=11),
         JobState.HELD: place.submit("held", hold=True),
         **await in_every_state(place),
+        # last, when not all of both nodes is free any more
+        JobState.QUEUED: place.submit("queued", nodes=2, accelerators_per_node=10),
     }
     for state, job in jobs.items():
         assert (await running.job(job)).state == state
