@@ -15,6 +15,7 @@ from typing import Final
 import nats.errors
 
 from trainmaster.core import subjects
+from trainmaster.core.errors import UnreachableError
 from trainmaster.core.ids import JobKey
 from trainmaster.core.messages import OutputChunk
 from trainmaster.launcher.agent.disk import Disk
@@ -33,6 +34,7 @@ from trainmaster.runtime.bus import Bus
 from trainmaster.runtime.clock import pause
 
 POLL_SECONDS: Final = 0.08
+_STORED_SECONDS: Final = 1.0
 _SAVE_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 2.0
 _DRAIN_ROUNDS_MAX: Final = 32
@@ -151,11 +153,16 @@ class AttemptStream:
         return any(len(pieces) == PIECES_MAX for _, pieces in read)
 
     async def _publish(self, source: _Source, pieces: list[Piece]) -> bool:
+        messages = [m for piece in pieces for m in source.messages(piece)]
+        if not messages:
+            return True
+        *others, last = messages
         try:
-            for piece in pieces:
-                for message in source.messages(piece):
-                    await self._bus.client.publish(source.subject, message)
-        except nats.errors.Error:
+            for message in others:
+                await self._bus.client.publish(source.subject, message)
+            # Only what is stored counts: a server that stops drops what it only heard.
+            await self._bus.request(source.subject, last, seconds=_STORED_SECONDS)
+        except (nats.errors.Error, UnreachableError):
             return False  # it is read again when NATS is back
         return True
 
