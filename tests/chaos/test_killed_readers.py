@@ -57,6 +57,8 @@ async def test_a_monitor_killed_in_its_loop_finds_everything_once(
     trainings.submit(0)
     await trainings.check_all_well()
     await _is_remarked_on(running, trainings)
+    first = trainings.jobs[0]
+    await until("its last step is shown", lambda: _step(running, first) == 2)
     before, nodes = await answers(running, trainings), await node_facts(running)
     points = [f"monitor.{point}=kill@{turn}" for turn in TURNS.get(point, (1, 1, 1))]
     await trainings.one_for_each_death("monitor", points)
