@@ -202,11 +202,13 @@ async def test_an_outage_parks_nothing(nats: Settings, bus: Bus):
 
 async def test_an_error_on_a_core_subject_stops_nothing(nats: Settings, bus: Bus):
     handler = Handler(RuntimeError("boom"), ValueError("boom"))
-    async with listening(nats, handler):
+    async with listening(nats, handler) as metrics:
         await bus.client.publish("core.x", b"one")
         await bus.client.publish("core.x", b"two")
         await bus.client.publish("core.x", b"three")
         await until(lambda: handler.bodies == [b"three"], "the third is handled")
+    failed = metrics.registry.get_sample_value("tm_events_undecodable_total")
+    assert failed == 2
 
 
 async def test_nothing_is_answered_to_who_asks(nats: Settings, bus: Bus):

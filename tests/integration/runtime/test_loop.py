@@ -126,6 +126,7 @@ async def test_a_deleted_consumer_is_opened_again_without_loss(
     await bus.close()
     await cancelled_jobs(submission, 0, 20)
     await until("judged", lambda: replica.count(JobState.CANCELLED) == 20)
+    assert (await words(submission)).count("cancelled") == 20
 
 
 async def test_dropped_tables_are_rebuilt_by_replay(
